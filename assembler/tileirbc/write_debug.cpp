@@ -1,0 +1,115 @@
+// Debug records and the section that holds them.
+#include "assembler/tileirbc/writer.h"
+
+namespace tile::tileirbc {
+
+/// 0, or 1 + the index of the location's record. Names and fusions have no record: what they name, or their first known
+/// part, stands for them.
+uint64_t Writer::location(LocId id) {
+  if (id == kUnknownLoc || id == kNone) return 0;
+  if (const auto it = location_ref_.find(id); it != location_ref_.end()) return it->second;
+  const Loc& l = m_.locs.get(id);
+  uint64_t reference = 0;
+  Bytes record;
+  switch (l.kind) {
+    case Loc::Kind::Unknown:
+      break;
+    case Loc::Kind::Named:
+      reference = location(l.callee);
+      break;
+    case Loc::Kind::Fused:
+      for (size_t i = 0; i < l.parts.size() && reference == 0; ++i) reference = location(l.parts[i]);
+      break;
+    case Loc::Kind::FileLineCol:
+    case Loc::Kind::Scoped: {
+      const uint64_t in = scope(l.scope);
+      record.tag(DebugTag::Location);
+      record.varint(in);
+      record.varint(string(l.file));
+      record.varint(l.line);
+      record.varint(l.column);
+      break;
+    }
+    case Loc::Kind::CallSite: {
+      const uint64_t callee = location(l.callee), caller = location(l.caller);
+      record.tag(DebugTag::CallSite);
+      record.varint(callee);
+      record.varint(caller);
+      break;
+    }
+  }
+  if (record.size() != 0) reference = 1 + uint64_t{debug_.add(record.str())};
+  location_ref_.emplace(id, reference);
+  return reference;
+}
+
+uint64_t Writer::scope(ScopeId id) {
+  if (id == kNone) return 0;
+  if (const auto it = scope_ref_.find(id); it != scope_ref_.end()) return it->second;
+  const DebugScope& s = m_.locs.scope(id);
+  Bytes record;
+  switch (s.kind) {
+    case DebugScope::Kind::File:
+      record.tag(DebugTag::File);
+      record.varint(string(s.name));
+      record.varint(string(s.directory));
+      break;
+    case DebugScope::Kind::CompileUnit: {
+      const uint64_t file = scope(s.file);
+      record.tag(DebugTag::CompileUnit);
+      record.varint(file);
+      break;
+    }
+    case DebugScope::Kind::LexicalBlock: {
+      const uint64_t outer = scope(s.scope), file = scope(s.file);
+      record.tag(DebugTag::LexicalBlock);
+      record.varint(outer);
+      record.varint(file);
+      record.varint(s.line);
+      record.varint(s.column);
+      break;
+    }
+    case DebugScope::Kind::Subprogram: {
+      const uint64_t file = scope(s.file), unit = scope(s.compile_unit);
+      record.tag(DebugTag::Subprogram);
+      record.varint(file);
+      record.varint(s.line);
+      record.varint(string(s.name));
+      record.varint(string(s.linkage_name));
+      record.varint(unit);
+      record.varint(s.scope_line);
+      if (target_ >= kSinceArgAttrs) record.varint(0);
+      break;
+    }
+  }
+  const uint64_t reference = 1 + uint64_t{debug_.add(record.str())};
+  scope_ref_.emplace(id, reference);
+  return reference;
+}
+
+void Writer::write_debug(Bytes& out) const {
+  out.varint(debug_lists_.size());
+  out.align(4);
+  uint64_t slots = 0;
+  for (const auto& list : debug_lists_) {
+    out.fixed(slots, 4);
+    slots += list.size();
+  }
+  out.varint(slots);
+  out.align(8);
+  for (const auto& list : debug_lists_)
+    for (uint64_t reference : list) out.fixed(reference, 8);
+  RecordTable records = {};
+  Bytes table;
+  if (debug_.empty()) {
+    // Readers fail on an empty table; one record of an unknown location does no harm.
+    (void)records.add(std::string(1, '\0'));
+    records.write(table, 4);
+  } else {
+    debug_.write(table, 4);
+  }
+  // The padding inside the table counts from the start of the section, of which `out` is a multiple of 8 here.
+  out.append(table);
+}
+
+}  // namespace tile::tileirbc

@@ -1,0 +1,25 @@
+# Flags of the interpreter. -ffp-contract=off: a * b + c must round twice unless the semantics say fma.
+# -fno-math-errno lets sqrt and friends be single instructions; it changes no value.
+get_target_property(type tile_interp TYPE)
+if(NOT type STREQUAL "INTERFACE_LIBRARY")
+  target_compile_options(tile_interp PRIVATE -ffp-contract=off -fno-math-errno)
+
+  # vm/interp/isa/*_avx2.cpp and *_avx512.cpp are the same kernels compiled for wider vectors; isa.cpp chooses at run time.
+  get_target_property(sources tile_interp SOURCES)
+  set(kept)
+  foreach(file ${sources})
+    if(file MATCHES "/vm/interp/isa/[^/]*_avx(2|512)\\.cpp$")
+      if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+        continue()
+      endif()
+      if(CMAKE_MATCH_1 STREQUAL "512")
+        set(flags -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
+      else()
+        set(flags -mavx2 -mfma -mf16c)
+      endif()
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")
+    endif()
+    list(APPEND kept ${file})
+  endforeach()
+  set_target_properties(tile_interp PROPERTIES SOURCES "${kept}")
+endif()

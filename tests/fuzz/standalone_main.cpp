@@ -1,0 +1,114 @@
+// A small driver for fuzz targets where libFuzzer is missing: runs every given file, then random changes of them until the time is up.
+// It understands the options of tests/fuzz/run.sh and ignores the others; sanitizers and the signal end it when an input fails.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+std::string artifact = "last-input";  // written before each run, so that the failing input survives the process
+
+void run(const Bytes& input) {
+  std::ofstream(artifact, std::ios::binary)
+      .write(reinterpret_cast<const char*>(input.data()), static_cast<std::streamsize>(input.size()));
+  // A copy of exactly this size lets AddressSanitizer see the first byte behind it.
+  const Bytes copy(input);
+  LLVMFuzzerTestOneInput(copy.data(), copy.size());
+}
+
+// A few random edits: flip, overwrite, insert, erase, repeat, or splice in a piece of another input.
+Bytes mutate(Bytes input, const std::vector<Bytes>& pool, std::mt19937_64& random, size_t longest) {
+  static constexpr uint8_t kAwkward[] = {0x00, 0x01, 0x7F, 0x80, 0xFF, '\n', '%', '"'};
+  const auto below = [&](size_t n) { return n == 0 ? 0 : static_cast<size_t>(random() % n); };
+  for (size_t edits = 1 + below(6); edits > 0; --edits) {
+    const size_t at = below(input.size() + 1);
+    const auto place = input.begin() + static_cast<std::ptrdiff_t>(at);
+    const size_t left = input.size() - at;
+    switch (below(6)) {
+      case 0:
+        if (left > 0) input[at] ^= static_cast<uint8_t>(1u << below(8));
+        break;
+      case 1:
+        if (left > 0) input[at] = kAwkward[below(sizeof kAwkward)];
+        break;
+      case 2: input.insert(place, static_cast<uint8_t>(random())); break;
+      case 3: input.erase(place, place + static_cast<std::ptrdiff_t>(below(std::min<size_t>(left, 16) + 1))); break;
+      case 4: {
+        const Bytes piece(place, place + static_cast<std::ptrdiff_t>(below(std::min<size_t>(left, 64) + 1)));
+        input.insert(input.begin() + static_cast<std::ptrdiff_t>(at), piece.begin(), piece.end());
+        break;
+      }
+      default: {
+        const Bytes& other = pool[below(pool.size())];
+        const size_t from = below(other.size() + 1), count = below(std::min<size_t>(other.size() - from, 256) + 1);
+        input.insert(place, other.begin() + static_cast<std::ptrdiff_t>(from),
+                     other.begin() + static_cast<std::ptrdiff_t>(from + count));
+      }
+    }
+  }
+  if (input.size() > longest) input.resize(longest);
+  return input;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  double seconds = 0;
+  size_t longest = 65536;
+  uint64_t seed = std::random_device{}();
+  std::vector<std::filesystem::path> files;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view arg = argv[i];
+    const auto value = [&](std::string_view name) { return arg.starts_with(name) ? argv[i] + name.size() : nullptr; };
+    if (const char* v = value("-max_total_time=")) {
+      seconds = std::atof(v);
+    } else if (const char* v2 = value("-max_len=")) {
+      longest = std::strtoull(v2, nullptr, 10);
+    } else if (const char* v3 = value("-seed=")) {
+      seed = std::strtoull(v3, nullptr, 10);
+    } else if (const char* v4 = value("-artifact_prefix=")) {
+      artifact = std::string(v4) + "last-input";
+    } else if (!arg.starts_with('-')) {
+      if (std::filesystem::is_directory(arg)) {
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(arg)) {
+          if (entry.is_regular_file()) files.push_back(entry.path());
+        }
+      } else {
+        files.emplace_back(arg);
+      }
+    }
+  }
+  std::sort(files.begin(), files.end());
+  std::printf("seed %llu, %zu files\n", static_cast<unsigned long long>(seed), files.size());
+  std::fflush(stdout);
+
+  std::vector<Bytes> pool;
+  for (const auto& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    pool.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    run(pool.back());
+  }
+  if (pool.empty()) pool.emplace_back();
+
+  std::mt19937_64 random(seed);
+  const auto stop = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  size_t runs = files.size();
+  for (; std::chrono::steady_clock::now() < stop; ++runs) run(mutate(pool[random() % pool.size()], pool, random, longest));
+  std::printf("%zu runs, no failure\n", runs);
+  std::error_code ignored;
+  std::filesystem::remove(artifact, ignored);
+  return 0;
+}

@@ -1,0 +1,121 @@
+// Files appear whole or not at all, and every way of failing to read or write one is reported.
+#include "vm/runtime/atomic_file.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "temp_dir.h"
+
+namespace tile {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<uint8_t> bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string message(const Diagnostics& diags) {
+  return diags.first_error() ? diags.first_error()->message : "";
+}
+
+size_t entries(const fs::path& folder) {
+  size_t n = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++n;
+  return n;
+}
+
+TEST_CASE("a file is written whole, in pieces, and read back") {
+  const test::TempDir dir;
+  Diagnostics diags;
+  const auto a = bytes("ab"), b = bytes(std::string(200000, 'x'));
+  const std::span<const uint8_t> pieces[] = {a, {}, b};
+  REQUIRE(write_file(dir.file("f"), pieces, diags));
+  const auto back = read_file(dir.file("f"), diags);
+  REQUIRE(back);
+  CHECK(back->size() == 200002);
+  CHECK((*back)[1] == 'b');
+  REQUIRE(write_file(dir.file("f"), bytes("short"), diags));
+  CHECK(*read_file(dir.file("f"), diags) == bytes("short"));
+  CHECK(entries(dir.path()) == 1);
+  REQUIRE(write_file(dir.file("empty"), bytes(""), diags));
+  CHECK(read_file(dir.file("empty"), diags)->empty());
+}
+
+TEST_CASE("failed writes leave nothing and change nothing") {
+  const test::TempDir dir;
+  Diagnostics diags;
+  CHECK_FALSE(write_file(dir.file("missing/f"), bytes("x"), diags));
+  CHECK(message(diags) == "cannot write: no such file or directory");
+  CHECK(diags.first_error()->code == Code::E0902);
+  CHECK(diags.first_error()->place.file == dir.file("missing/f"));
+  diags.clear();
+  fs::create_directory(dir.path() / "folder");
+  CHECK_FALSE(write_file(dir.file("folder"), bytes("x"), diags));
+  CHECK(message(diags) == "cannot write: it is a folder, expected a file");
+  CHECK_FALSE(write_file("", bytes("x"), diags));
+  CHECK_FALSE(write_file(std::string("a\0b", 3), bytes("x"), diags));
+  CHECK(entries(dir.path()) == 1);
+  if (::access("/dev/full", W_OK) == 0) {
+    diags.clear();
+    CHECK_FALSE(write_file("/dev/full", bytes("x"), diags));
+    CHECK(message(diags) == "cannot write: no space left on device");
+  }
+}
+
+TEST_CASE("links are followed and permissions kept") {
+  const test::TempDir dir;
+  Diagnostics diags;
+  REQUIRE(write_file(dir.file("real"), bytes("old"), diags));
+  ::chmod(dir.file("real").c_str(), 0640);
+  fs::create_symlink("real", dir.path() / "link");
+  REQUIRE(write_file(dir.file("link"), bytes("new"), diags));
+  CHECK(fs::is_symlink(dir.path() / "link"));
+  CHECK(*read_file(dir.file("real"), diags) == bytes("new"));
+  CHECK((fs::status(dir.path() / "real").permissions() & fs::perms::mask) == fs::perms(0640));
+  CHECK(write_file("/dev/null", bytes("x"), diags));
+}
+
+TEST_CASE("what cannot be read says why") {
+  const test::TempDir dir;
+  Diagnostics diags;
+  CHECK_FALSE(read_file(dir.file("none"), diags));
+  CHECK(message(diags) == "cannot read: no such file or directory");
+  CHECK(diags.first_error()->code == Code::E0901);
+  diags.clear();
+  CHECK_FALSE(read_file(dir.path().string(), diags));
+  CHECK(message(diags) == "cannot read: it is a folder, expected a file");
+  diags.clear();
+  CHECK_FALSE(read_file("no-such-file-here", diags));
+  CHECK(diags.first_error()->help.find("relative paths start at /") == 0);
+  diags.clear();
+  CHECK_FALSE(read_file("", diags));
+  REQUIRE(write_file(dir.file("f"), bytes("12345"), diags));
+  if (::geteuid() != 0) {
+    ::chmod(dir.file("f").c_str(), 0);
+    diags.clear();
+    CHECK_FALSE(read_file(dir.file("f"), diags));
+    CHECK(message(diags) == "cannot read: permission denied");
+  }
+}
+
+TEST_CASE("the size limit is exact, for files whose size is known and for others") {
+  const test::TempDir dir;
+  Diagnostics diags;
+  REQUIRE(write_file(dir.file("f"), bytes("12345"), diags));
+  CHECK(read_file(dir.file("f"), diags, 5));
+  CHECK_FALSE(read_file(dir.file("f"), diags, 4));
+  CHECK(diags.first_error()->code == Code::L0101);
+  diags.clear();
+  if (::access("/dev/zero", R_OK) == 0) {
+    CHECK_FALSE(read_file("/dev/zero", diags, 100000));
+    CHECK(diags.first_error()->code == Code::L0101);
+  }
+}
+
+}  // namespace
+}  // namespace tile

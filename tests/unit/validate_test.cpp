@@ -1,0 +1,733 @@
+// The validator, on modules built by hand: what no text can say, limits, versions, and that nothing is reported twice.
+// Rules that text can break are tested by tests/files/validate.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vm/ir/function_builder.h"
+#include "vm/ir/valid_module.h"
+#include "vm/validate/row_facts.h"
+
+using namespace tile;
+
+namespace {
+
+using Ids = std::vector<uint32_t>;
+
+/// A module with one entry @k, and shortcuts for its parts.
+struct Kit {
+  Module m;
+  std::unique_ptr<FunctionBuilder> b;
+
+  TypeId tile(ElementType e, std::vector<int64_t> shape = {}) { return m.types.tile(e, shape); }
+  TypeId ptrs(ElementType e, std::vector<int64_t> shape = {}, uint32_t attr = kNone) { return m.types.tile(m.types.ptr(m.types.element(e), attr), shape); }
+  TypeId token() { return m.types.token(); }
+  AttrId integer(int64_t value, ElementType e = ElementType::I64) {
+    const uint64_t bits = static_cast<uint64_t>(value);
+    return m.attrs.integer(m.types.element(e), e == ElementType::I32 ? bits & 0xFFFFFFFFu : bits);
+  }
+
+  FunctionBuilder& entry(const Ids& params = {}, std::string_view name = "k") {
+    if (m.functions.empty()) m.functions.reserve(8);  // builders hold references
+    Function& f = m.functions.emplace_back();
+    f.name = m.strings.add(name);
+    b = std::make_unique<FunctionBuilder>(f, params);
+    return *b;
+  }
+  Function& f() { return m.functions.back(); }
+
+  /// Appends an operation; gives its first result.
+  ValueId op(Opcode op, const Ids& operands, const Ids& attrs, const Ids& results, const Ids& segments = {}, LocId loc = kUnknownLoc) {
+    const InstId i = b->op({.op = op, .operands = operands, .segments = segments, .attrs = attrs, .result_types = results, .loc = loc});
+    return f().insts[i].first_result;
+  }
+  void region(const Ids& args, const std::function<void(ValueId)>& body) {
+    const ValueId first = b->next_value();
+    b->begin_region(args);
+    body(first);
+    b->end_region();
+  }
+  void ret() { op(Opcode::Return, {}, {}, {}); }
+  ValueId constant(TypeId type, std::string bytes) { return op(Opcode::Constant, {}, {m.attrs.dense(type, std::move(bytes))}, {type}); }
+  ValueId number(int32_t x = 0) { return constant(tile(ElementType::I32), std::string(reinterpret_cast<const char*>(&x), 4)); }
+  ValueId flag() { return constant(tile(ElementType::I1), std::string(1, '\1')); }
+
+  Diagnostics check() {
+    if (b) b->finish();
+    Diagnostics diags;
+    const bool ok = validate(m, diags).ok();
+    CHECK(ok != diags.has_errors());
+    return diags;
+  }
+};
+
+std::string codes(const Diagnostics& diags) {
+  std::string out;
+  for (const Diagnostic& d : diags.all()) out += (out.empty() ? "" : " ") + std::string(code_info(d.code).name);
+  return out;
+}
+std::string messages(const Diagnostics& diags) {
+  std::string out;
+  for (const Diagnostic& d : diags.all()) out += (out.empty() ? "" : "\n") + d.message;
+  return out;
+}
+
+const uint32_t kSigned = 1;
+
+}  // namespace
+
+TEST_CASE("every row with a special rule has one, and rules name positions of their row") {
+  for (const OpDef& def : op_rows()) {
+    const auto& facts = validation::row_facts(static_cast<Opcode>(def.code));
+    CHECK(facts.def->code == def.code);
+    bool special = false;
+    for (const Rule& r : def.rules) special |= r.kind == RuleKind::Special;
+    CHECK((facts.special != nullptr) == special);
+    CHECK((validation::special_rule(static_cast<Opcode>(def.code)) != nullptr) == special);
+  }
+}
+
+TEST_CASE("an entry that only returns is valid") {
+  Kit k;
+  k.entry({k.tile(ElementType::F32), k.ptrs(ElementType::F16)});
+  k.ret();
+  CHECK(codes(k.check()) == "");
+}
+
+TEST_CASE("operands of different types: message, note at the definition, and a conversion as help") {
+  Kit k;
+  const TypeId f32 = k.tile(ElementType::F32), f16 = k.tile(ElementType::F16);
+  k.entry({f32, f16});
+  k.f().value_names = {k.m.strings.add("a"), k.m.strings.add("b")};
+  k.op(Opcode::AddF, {0, 1}, {0, 0}, {f32});
+  k.ret();
+  const Diagnostics d = k.check();
+  REQUIRE(codes(d) == "E0504");
+  CHECK(d.all()[0].message == "addf: rhs has type tile<f16>, expected tile<f32> (the type of lhs)");
+  CHECK(d.all()[0].help == "insert a conversion: ftof %b : tile<f16> -> tile<f32>");
+  REQUIRE(d.all()[0].notes.size() == 1);
+  CHECK(d.all()[0].notes[0].message == "%b is defined here");
+  CHECK(d.all()[0].place.instruction == 0);
+  CHECK(d.all()[0].place.operand == 1);
+}
+
+TEST_CASE("an operand of a wrong element type takes no part in the rules") {
+  Kit k;
+  const TypeId f32 = k.tile(ElementType::F32), i32 = k.tile(ElementType::I32);
+  k.entry({f32, i32});
+  k.op(Opcode::AddF, {0, 1}, {0, 0}, {f32});
+  k.op(Opcode::AddF, {1, 0}, {0, 0}, {f32});
+  k.ret();
+  CHECK(messages(k.check()) == "addf: rhs has element type i32, expected f16, bf16, f32 or f64\n"
+                               "addf: lhs has element type i32, expected f16, bf16, f32 or f64");
+}
+
+TEST_CASE("values of a wrong kind") {
+  Kit k;
+  const TypeId f32 = k.tile(ElementType::F32);
+  k.entry({f32});
+  const ValueId t = k.op(Opcode::MakeToken, {}, {}, {k.token()});
+  k.op(Opcode::AbsF, {t}, {}, {f32});
+  k.op(Opcode::MakeToken, {}, {}, {f32});
+  k.op(Opcode::JoinTokens, {t, 0}, {}, {k.token()});
+  k.ret();
+  CHECK(messages(k.check()) == "absf: source has type token, expected a tile\n"
+                               "make_token: result has type tile<f32>, expected a token\n"
+                               "join_tokens: tokens[1] has type tile<f32>, expected a token");
+}
+
+TEST_CASE("an illegal type is reported once, where it is first used, and its values are left alone") {
+  Kit k;
+  const TypeId bad = k.tile(ElementType::F32, {3});
+  k.entry();
+  const ValueId a = k.constant(bad, std::string(4, '\0'));
+  const ValueId b = k.op(Opcode::AbsF, {a}, {}, {bad});
+  k.op(Opcode::AddF, {a, b}, {0, 0}, {k.tile(ElementType::F32)});
+  k.ret();
+  const Diagnostics d = k.check();
+  CHECK(messages(d) == "illegal type tile<3xf32>: dimension 0 is 3, expected a power of two");
+  CHECK(d.all()[0].place.instruction == 0);
+}
+
+TEST_CASE("types that no value can have, and types that nest without sense") {
+  Kit k;
+  k.m.version = v(13, 4);
+  TypeId deep = k.m.types.element(ElementType::F32);
+  for (int i = 0; i < 100000; ++i) deep = k.m.types.ptr(deep);
+  const TypeId element = k.m.types.element(ElementType::F32), tile_of_deep = k.m.types.tile(deep);
+  k.entry();
+  for (const TypeId t : {element, k.m.types.ptr(element), tile_of_deep, TypeId{123456789}}) k.op(Opcode::MakeToken, {}, {}, {t});
+  k.ret();
+  CHECK(messages(k.check()) == "illegal type f32: a value must be a tile, a view or a token\n"
+                               "illegal type ptr<f32>: a value must be a tile, a view or a token\n"
+                               "illegal type <deeply nested type>: the pointee must be a number type other than i4\n"
+                               "illegal type <no type>: there is no such type");
+}
+
+TEST_CASE("tiles have at most 2^24 elements and 64 dimensions") {
+  const auto check = [](std::vector<int64_t> shape, ElementType e = ElementType::I32) {
+    Kit k;
+    const TypeId t = k.tile(e, std::move(shape));
+    k.entry();
+    k.constant(t, std::string(info(e).storage, '\0'));
+    k.ret();
+    return messages(k.check());
+  };
+  CHECK(check({1 << 24}) == "");
+  CHECK(check({1 << 12, 1 << 12}) == "");
+  CHECK(check({1 << 13, 1 << 12}).find("more than 16777216 elements") != std::string::npos);
+  CHECK(check({int64_t{1} << 62, int64_t{1} << 62}).find("more than 16777216 elements") != std::string::npos);
+  CHECK(check(std::vector<int64_t>(64, 1)) == "");
+  CHECK(check(std::vector<int64_t>(65, 1)).find("rank is 65") != std::string::npos);
+  CHECK(check({1, 1}, ElementType::F4E2M1FN).find("even number") != std::string::npos);
+  CHECK(check({1, 2}, ElementType::F4E2M1FN) == "");
+  CHECK(check({}, ElementType::F4E2M1FN).find("even number") != std::string::npos);
+}
+
+TEST_CASE("a value is visible after its definition, inside its region, and nowhere else") {
+  Kit k;
+  const TypeId i32 = k.tile(ElementType::I32);
+  k.entry();
+  const ValueId c = k.flag();
+  ValueId inside = 0, outer = 0;
+  k.op(Opcode::If, {c}, {}, {});
+  k.region({}, [&](ValueId) {
+    inside = k.op(Opcode::Iota, {}, {}, {k.tile(ElementType::I32, {4})});
+    k.op(Opcode::Yield, {}, {}, {});
+  });
+  k.region({}, [&](ValueId) {
+    k.op(Opcode::NegI, {inside}, {0}, {k.tile(ElementType::I32, {4})});  // of the sibling region
+    k.op(Opcode::Yield, {}, {}, {});
+  });
+  k.b->end_op();
+  k.op(Opcode::NegI, {inside}, {0}, {k.tile(ElementType::I32, {4})});          // of a closed region
+  k.op(Opcode::NegI, {k.b->next_value()}, {0}, {i32});                         // its own result
+  k.op(Opcode::NegI, {k.b->next_value() + 1}, {0}, {i32});                     // a later one
+  outer = k.op(Opcode::Loop, {}, {}, {i32});
+  k.region({}, [&](ValueId) { k.op(Opcode::Break, {outer}, {}, {}); });        // the result of the loop itself
+  k.b->end_op();
+  k.op(Opcode::NegI, {0xFFFFFFF0u}, {0}, {i32});
+  k.ret();
+  const Diagnostics d = k.check();
+  CHECK(codes(d) == "E0405 E0405 E0405 E0405 E0405 E0405");
+  CHECK(d.all()[0].message == "negi: source %1 is defined in a region that does not contain this use");
+  CHECK(d.all()[2].message == "negi: source %" + std::to_string(inside + 3) + " is used before its definition");
+  CHECK(d.all()[5].message == "negi: source is a value that does not exist");
+}
+
+TEST_CASE("a body without terminator, and operations behind one") {
+  Kit k;
+  k.entry({}, "empty");
+  k.b->finish();
+  k.entry({}, "open");
+  k.number();
+  k.b->finish();
+  k.entry({}, "late");
+  k.ret();
+  k.number();
+  k.number();
+  k.b->finish();
+  k.entry({}, "inner");
+  const ValueId c = k.flag();
+  k.op(Opcode::If, {c}, {}, {});
+  k.region({}, [&](ValueId) { k.number(); });
+  k.b->absent_region();
+  k.b->end_op();
+  k.op(Opcode::If, {c}, {}, {});
+  k.b->absent_region();
+  k.b->absent_region();
+  k.b->end_op();
+  k.ret();
+  CHECK(messages(k.check()) == "entry @empty: its body does not end with a terminator, expected return\n"
+                               "entry @open: its body does not end with a terminator, expected return\n"
+                               "constant: follows a terminator and is never reached\n"
+                               "if: its region does not end with a terminator, expected yield, break, continue or return\n"
+                               "if: its region has no block");
+}
+
+TEST_CASE("a function without any region") {
+  Kit k;
+  k.m.functions.emplace_back().name = k.m.strings.add("k");
+  CHECK(codes(k.check()) == "E0701");
+}
+
+TEST_CASE("region arguments must have the types of what the operation carries") {
+  Kit k;
+  const TypeId i32 = k.tile(ElementType::I32), i64 = k.tile(ElementType::I64), f32 = k.tile(ElementType::F32);
+  k.entry({i32, f32});
+  k.op(Opcode::For, {0, 0, 0, 1}, {0}, {f32});
+  k.region({i64, i32}, [&](ValueId) { k.op(Opcode::Continue, {0}, {}, {}); });  // not compared: the operation itself is wrong
+  k.b->end_op();
+  k.op(Opcode::For, {0, 0, 0}, {0}, {});
+  k.region({}, [&](ValueId) { k.op(Opcode::Continue, {}, {}, {}); });
+  k.b->end_op();
+  k.op(Opcode::Loop, {0}, {}, {});
+  k.region({f32}, [&](ValueId) { k.op(Opcode::Break, {}, {}, {}); });
+  k.b->end_op();
+  const ValueId v = k.op(Opcode::Iota, {}, {}, {k.tile(ElementType::I32, {4})});
+  const AttrId zero = k.m.attrs.integer(k.m.types.element(ElementType::I32), 0);
+  for (const Ids& args : {Ids{i32}, Ids{i32, f32}, Ids{k.tile(ElementType::I32, {4}), i32}}) {
+    k.op(Opcode::Reduce, {v}, {k.integer(0, ElementType::I32), k.m.attrs.array({zero})}, {i32});
+    k.region(args, [&](ValueId) { k.op(Opcode::Yield, {0}, {}, {}); });
+    k.b->end_op();
+  }
+  k.op(Opcode::If, {k.flag()}, {}, {});
+  k.region({i32}, [&](ValueId) { k.op(Opcode::Yield, {}, {}, {}); });
+  k.b->absent_region();
+  k.b->end_op();
+  k.ret();
+  CHECK(messages(k.check()) == "for: argument 1 of its region has type tile<i32>, expected tile<f32> (the type of initValues[0])\n"
+                               "for: its induction variable has type tile<i64>, expected tile<i32> (the type of lowerBound)\n"
+                               "for: its region has 0 arguments, expected 1\n"
+                               "loop: argument 0 of its region has type tile<f32>, expected tile<i32> (the type of initValues[0])\n"
+                               "reduce: its region has 1 argument, expected 2 (two for each operand)\n"
+                               "reduce: argument 1 of its region has type tile<f32>, expected tile<i32>\n"
+                               "reduce: argument 0 of its region has type tile<4xi32>, expected tile<i32>\n"
+                               "if: its region has 1 argument, expected none");
+}
+
+TEST_CASE("counts of operands, groups and results") {
+  Kit k;
+  const TypeId i32 = k.tile(ElementType::I32);
+  k.entry({i32, k.ptrs(ElementType::I32)});
+  k.op(Opcode::AddI, {0}, {0}, {i32});
+  k.op(Opcode::AddI, {0, 0}, {0}, {});
+  k.op(Opcode::AddI, {0, 0}, {0}, {i32, i32});
+  k.op(Opcode::For, {0, 0}, {0}, {});
+  k.region({i32}, [&](ValueId) { k.op(Opcode::Continue, {}, {}, {}); });
+  k.b->end_op();
+  k.op(Opcode::GdcWaitTko, {0, 0}, {}, {k.token()});
+  k.op(Opcode::LoadPtrTko, {1, 0}, {0, kNone, kNone}, {i32, k.token()}, {2, 0, 0, 0});
+  k.op(Opcode::LoadPtrTko, {1, 0}, {0, kNone, kNone}, {i32, k.token()}, {1, 0, 0, 0});
+  k.op(Opcode::LoadPtrTko, {1, 0}, {0, kNone, kNone}, {i32, k.token()}, {1, 0xFFFFFFFFu, 1, 1});
+  k.ret();
+  CHECK(messages(k.check()) == "addi: has 1 operand, expected 2\n"
+                               "addi: has 0 results, expected 1\n"
+                               "addi: has 2 results, expected 1\n"
+                               "for: has 2 operands, expected at least 3\n"
+                               "gdc_wait_tko: has 2 operands, expected 0\n"
+                               "load_ptr_tko: has 2 values for source, expected 1\n"
+                               "load_ptr_tko: has 2 operands, but its groups have 1\n"
+                               "load_ptr_tko: has 4294967295 values for mask, expected at most 1");
+}
+
+TEST_CASE("print_tko has no token before 13.2 and must have one after") {
+  const auto check = [](std::optional<Version> version) {
+    Kit k;
+    k.m.version = version;
+    k.entry();
+    k.op(Opcode::PrintTko, {}, {k.m.strings.add("x")}, {}, {0, 0});
+    k.ret();
+    return codes(k.check());
+  };
+  CHECK(check(v(13, 1)) == "");
+  CHECK(check(std::nullopt) == "");
+  CHECK(check(v(13, 2)) == "E0507");
+}
+
+TEST_CASE("attributes that are missing, out of range or of another kind") {
+  Kit k;
+  const TypeId f32 = k.tile(ElementType::F32), i32 = k.tile(ElementType::I32), m = k.tile(ElementType::I32, {2, 2});
+  k.entry({f32, i32, k.ptrs(ElementType::I32)});
+  const ValueId tile = k.constant(m, std::string(4, '\0'));
+  k.op(Opcode::AddF, {0, 0}, {99, 0}, {f32});
+  k.op(Opcode::AddF, {0, 0}, {4, 0}, {f32});
+  k.op(Opcode::AddF, {0, 0}, {0, 2}, {f32});
+  k.op(Opcode::NegI, {1}, {2}, {i32});
+  k.op(Opcode::MaxI, {1, 1}, {kNone}, {i32});
+  k.op(Opcode::Permute, {tile}, {kNone}, {m});
+  k.op(Opcode::Permute, {tile}, {k.integer(1)}, {m});
+  k.op(Opcode::Permute, {tile}, {12345}, {m});
+  k.op(Opcode::Assert, {k.flag()}, {54321}, {});
+  k.op(Opcode::AtomicRMWTko, {2, 1}, {0, kNone, 3}, {i32, k.token()}, {1, 1, 0, 0});
+  k.op(Opcode::LoadPtrTko, {2}, {0, kNone, k.integer(1)}, {i32, k.token()}, {1, 0, 0, 0});
+  k.ret();
+  CHECK(messages(k.check()) == "addf: rounding_mode is ?, expected nearest_even, zero, negative_inf or positive_inf\n"
+                               "addf: rounding_mode is approx, expected nearest_even, zero, negative_inf or positive_inf\n"
+                               "addf: flush_to_zero is 2, expected 0 or 1\n"
+                               "negi: overflow is no_unsigned_wrap, expected none or no_signed_wrap\n"
+                               "maxi: signedness is missing\n"
+                               "permute: permutation is missing\n"
+                               "permute: permutation is an attribute of another kind\n"
+                               "permute: permutation is missing\n"
+                               "assert: message is missing\n"
+                               "atomic_rmw_tko: memory_ordering_semantics is weak, expected relaxed, acquire, release or acq_rel\n"
+                               "atomic_rmw_tko: memory_scope is missing\n"
+                               "optimization_hints: found another attribute, expected a dictionary for each target");
+}
+
+TEST_CASE("constants have the type of their result, and all elements or one") {
+  Kit k;
+  const TypeId t = k.tile(ElementType::I16, {4});
+  k.entry();
+  k.constant(t, std::string(8, 'x'));
+  k.constant(t, std::string(2, 'x'));
+  k.constant(t, std::string(4, 'x'));
+  k.constant(t, "");
+  k.op(Opcode::Constant, {}, {k.m.attrs.dense(k.tile(ElementType::I32, {4}), std::string(4, '\0'))}, {t});
+  k.ret();
+  CHECK(messages(k.check()) == "constant: value has 2 elements, expected 4 or 1\n"
+                               "constant: value has 0 elements, expected 4 or 1\n"
+                               "constant: value has type tile<4xi32>, expected tile<4xi16> (the type of result)");
+}
+
+TEST_CASE("entries, globals and calls of them in a body") {
+  Kit k;
+  k.entry();
+  k.op(Opcode::Global, {}, {k.m.strings.add("g"), k.m.attrs.dense(k.tile(ElementType::I8), "x"), k.integer(0), 0, 0}, {});
+  k.ret();
+  CHECK(messages(k.check()) == "global: belongs directly into a module, not into the body of an entry");
+}
+
+TEST_CASE("entries and globals share one table of names, and the later one in the text is wrong") {
+  Kit k;
+  k.entry({}, "x");
+  k.ret();
+  k.m.globals.push_back({.name = k.m.strings.add("x"), .value = k.m.attrs.dense(k.tile(ElementType::I8, {1}), "a")});
+  CHECK(codes(k.check()) == "E0404");
+  k.b.reset();
+  k.m.order = {0, Module::kGlobalBit | 0};
+  const Diagnostics d = k.check();
+  REQUIRE(codes(d) == "E0404");
+  CHECK(d.all()[0].message == "symbol @x is defined twice");
+  CHECK(d.all()[0].place.function == "");
+  CHECK(d.all()[0].notes[0].place.function == "x");
+}
+
+TEST_CASE("globals are tiles of rank 1 of numbers") {
+  Kit k;
+  k.m.version = v(13, 4);
+  const auto global = [&](const char* name, TypeId type, std::string bytes) {
+    k.m.globals.push_back({.name = k.m.strings.add(name), .value = k.m.attrs.dense(type, std::move(bytes))});
+  };
+  global("ok", k.tile(ElementType::I16, {2}), "abcd");
+  global("splat", k.tile(ElementType::I16, {2}), "ab");
+  global("scalar", k.tile(ElementType::I16), "ab");
+  global("matrix", k.tile(ElementType::I16, {2, 2}), "ab");
+  global("short", k.tile(ElementType::I16, {4}), "abcd");
+  global("i4", k.tile(ElementType::I4, {2}), "a");
+  global("dim", k.tile(ElementType::I8, {3}), "a");
+  k.m.globals.push_back({.name = k.m.strings.add("nothing")});
+  CHECK(messages(k.check()) == "global @scalar: it has type tile<i16>, expected a tile of rank 1\n"
+                               "global @matrix: it has type tile<2x2xi16>, expected a tile of rank 1\n"
+                               "global @short: its value has 2 elements, expected 4\n"
+                               "global @i4: it has element type i4, expected a number type other than i4\n"
+                               "illegal type tile<3xi8>: dimension 0 is 3, expected a power of two\n"
+                               "global @nothing: it has no value");
+}
+
+TEST_CASE("argument attributes are one dictionary for each parameter, or none") {
+  const auto check = [](size_t dictionaries, bool number) {
+    Kit k;
+    k.entry({k.tile(ElementType::I32), k.tile(ElementType::I32)});
+    k.ret();
+    const AttrId item = number ? k.integer(1) : k.m.attrs.add({.tag = AttrTag::Dictionary});
+    k.f().arg_attrs = k.m.attrs.array(std::vector<AttrId>(dictionaries, item));
+    return codes(k.check());
+  };
+  CHECK(check(0, false) == "");
+  CHECK(check(2, false) == "");
+  CHECK(check(1, false) == "E0704");
+  CHECK(check(2, true) == "E0704");
+}
+
+TEST_CASE("hints are dictionaries by target; what they hold is not judged") {
+  Kit k;
+  k.entry();
+  k.ret();
+  const AttrId inner = k.m.attrs.add({.tag = AttrTag::Dictionary, .entries = {{k.m.strings.add("speed"), k.integer(7)}}});
+  k.f().hints = k.m.attrs.add({.tag = AttrTag::Dictionary, .entries = {{k.m.strings.add("sm_1"), inner}}});
+  CHECK(codes(k.check()) == "");
+  k.b.reset();
+  k.f().hints = k.m.attrs.add({.tag = AttrTag::Dictionary, .entries = {{k.m.strings.add("sm_90"), k.integer(1)}}});
+  CHECK(messages(k.check()) == "optimization_hints: the value of sm_90 is not a dictionary");
+}
+
+TEST_CASE("bodies of reduce are pure; 13.5 allows regions and division in them") {
+  const auto check = [](Version version, const std::function<void(Kit&, ValueId)>& body) {
+    Kit k;
+    k.m.version = version;
+    const TypeId i32 = k.tile(ElementType::I32);
+    k.entry({i32, k.ptrs(ElementType::I32)});
+    const ValueId x = k.op(Opcode::Iota, {}, {}, {k.tile(ElementType::I32, {4})});
+    k.op(Opcode::Reduce, {x}, {k.integer(0, ElementType::I32), k.m.attrs.array({k.m.attrs.integer(k.m.types.element(ElementType::I32), 0)})}, {i32});
+    k.region({i32, i32}, [&](ValueId a) {
+      body(k, a);
+      k.op(Opcode::Yield, {a}, {}, {});
+    });
+    k.b->end_op();
+    k.ret();
+    return codes(k.check());
+  };
+  const auto divi = [](Kit& k, ValueId a) { k.op(Opcode::DivI, {a, a}, {kSigned, 1}, {k.tile(ElementType::I32)}); };
+  const auto load = [](Kit& k, ValueId) { k.op(Opcode::LoadPtrTko, {1}, {0, kNone, kNone}, {k.tile(ElementType::I32), k.token()}, {1, 0, 0, 0}); };
+  const auto branch = [&](Kit& k, ValueId a) {
+    k.op(Opcode::If, {k.flag()}, {}, {});
+    k.region({}, [&](ValueId) {
+      divi(k, a);
+      k.op(Opcode::Yield, {}, {}, {});
+    });
+    k.b->absent_region();
+    k.b->end_op();
+  };
+  const auto branch_load = [&](Kit& k, ValueId) {
+    k.op(Opcode::If, {k.flag()}, {}, {});
+    k.region({}, [&](ValueId a) {
+      load(k, a);
+      k.op(Opcode::Yield, {}, {}, {});
+    });
+    k.b->absent_region();
+    k.b->end_op();
+  };
+  CHECK(check(v(13, 4), [](Kit& k, ValueId a) { k.op(Opcode::AddI, {a, 0}, {0}, {k.tile(ElementType::I32)}); }) == "");
+  CHECK(check(v(13, 4), divi) == "E0702");
+  CHECK(check(v(13, 4), load) == "E0702");
+  CHECK(check(v(13, 4), branch) == "E0702");  // what the branch holds would only follow
+  CHECK(check(v(13, 5), divi) == "");
+  CHECK(check(v(13, 5), branch) == "");
+  CHECK(check(v(13, 5), load) == "E0702");
+  CHECK(check(v(13, 5), branch_load) == "E0702");
+}
+
+TEST_CASE("other rules that depend on the version of the file") {
+  const auto nearest_away = [](Version version) {
+    Kit k;
+    k.m.version = version;
+    k.entry({k.tile(ElementType::F32)});
+    k.op(Opcode::FToF, {0}, {7}, {k.tile(ElementType::TF32)});
+    k.ret();
+    return codes(k.check());
+  };
+  CHECK(nearest_away(v(13, 3)) == "E0607");
+  CHECK(nearest_away(v(13, 4)) == "");
+
+  const auto alloca_tf32 = [](Version version, int64_t alignment) {
+    Kit k;
+    k.m.version = version;
+    k.entry();
+    k.op(Opcode::Alloca, {}, {0, k.integer(4), k.integer(alignment)}, {k.ptrs(ElementType::TF32)});
+    k.ret();
+    return codes(k.check());
+  };
+  CHECK(alloca_tf32(v(13, 4), 1) == "E0601");
+  CHECK(alloca_tf32(v(13, 4), 2) == "");
+  CHECK(alloca_tf32(v(13, 5), 2) == "E0601");
+  CHECK(alloca_tf32(v(13, 5), 4) == "");
+
+  const auto f4_pointers = [](Version version) {
+    Kit k;
+    k.m.version = version;
+    const TypeId one = k.ptrs(ElementType::F4E2M1FN), four = k.ptrs(ElementType::F4E2M1FN, {1});
+    k.entry({one});
+    k.op(Opcode::Reshape, {0}, {}, {four});
+    k.ret();
+    return codes(k.check());
+  };
+  CHECK(f4_pointers(v(13, 4)) == "");
+  CHECK(f4_pointers(v(13, 5)) == "E0505");
+
+  const auto padded_reduction = [](Version version) {
+    Kit k;
+    k.m.version = version;
+    const TypeId i32 = k.tile(ElementType::I32);
+    const std::vector<int64_t> shape = {8}, strides = {1};
+    const TypeId tv = k.m.types.tensor_view(k.m.types.element(ElementType::I32), shape, strides);
+    const TypeId view = k.m.types.add({.kind = TypeKind::PartitionView, .inner = tv, .shape = {4}, .dim_map = {0}, .padding = 0});
+    k.entry({k.ptrs(ElementType::I32), i32});
+    const ValueId t = k.op(Opcode::MakeTensorView, {0}, {}, {tv}, {1, 0, 0});
+    const ValueId p = k.op(Opcode::MakePartitionView, {t}, {}, {view});
+    const ValueId x = k.op(Opcode::Iota, {}, {}, {k.tile(ElementType::I32, {4})});
+    k.op(Opcode::AtomicRedViewTko, {p, 1, x}, {1, 1, 3, kNone}, {k.token()}, {1, 1, 1, 0});
+    k.ret();
+    return codes(k.check());
+  };
+  CHECK(padded_reduction(v(13, 4)) == "E0506");
+  CHECK(padded_reduction(v(13, 5)) == "");
+}
+
+TEST_CASE("a dim of reduce below zero is read with its sign") {
+  Kit k;
+  const TypeId i32 = k.tile(ElementType::I32);
+  k.entry();
+  const ValueId x = k.op(Opcode::Iota, {}, {}, {k.tile(ElementType::I32, {4})});
+  k.op(Opcode::Reduce, {x}, {k.integer(-1, ElementType::I32), k.m.attrs.array({})}, {i32});
+  k.region({i32, i32}, [&](ValueId a) { k.op(Opcode::Yield, {a}, {}, {}); });
+  k.b->end_op();
+  k.ret();
+  CHECK(messages(k.check()) == "reduce: dim is -1, expected a dimension below the rank 1 of its operands");
+}
+
+TEST_CASE("views cannot be carried by loops or leave branches, and are reported once") {
+  Kit k;
+  const std::vector<int64_t> shape = {8}, strides = {1};
+  const TypeId tv = k.m.types.tensor_view(k.m.types.element(ElementType::F32), shape, strides);
+  k.entry({k.ptrs(ElementType::F32)});
+  const ValueId view = k.op(Opcode::MakeTensorView, {0}, {}, {tv}, {1, 0, 0});
+  const ValueId c = k.flag();
+  k.op(Opcode::If, {c}, {}, {tv});
+  for (int i = 0; i < 2; ++i) k.region({}, [&](ValueId) { k.op(Opcode::Yield, {view}, {}, {}); });
+  k.b->end_op();
+  k.op(Opcode::Loop, {view}, {}, {});
+  k.region({tv}, [&](ValueId) { k.op(Opcode::Break, {}, {}, {}); });
+  k.b->end_op();
+  k.ret();
+  CHECK(messages(k.check()) == "if: result 0 has type tensor_view<8xf32, strides=[1]>, expected a tile or token\n"
+                               "loop: initValues[0] has type tensor_view<8xf32, strides=[1]>, expected a tile or token");
+}
+
+TEST_CASE("tokens can be carried") {
+  Kit k;
+  k.entry();
+  const ValueId t = k.op(Opcode::MakeToken, {}, {}, {k.token()});
+  k.op(Opcode::Loop, {t}, {}, {k.token()});
+  k.region({k.token()}, [&](ValueId a) { k.op(Opcode::Break, {a}, {}, {}); });
+  k.b->end_op();
+  k.ret();
+  CHECK(codes(k.check()) == "");
+}
+
+TEST_CASE("debug scopes: one report an entry") {
+  Kit k;
+  const auto subprogram = [&](const char* name) {
+    return k.m.locs.add_scope({.kind = DebugScope::Kind::Subprogram, .name = k.m.strings.add(name), .linkage_name = k.m.strings.add(name)});
+  };
+  const auto at = [&](ScopeId scope) { return k.m.locs.add({.kind = Loc::Kind::Scoped, .line = 1, .scope = scope}); };
+  const ScopeId mine = subprogram("k"), other = subprogram("other");
+  const ScopeId block = k.m.locs.add_scope({.kind = DebugScope::Kind::LexicalBlock, .scope = mine});
+  const ScopeId lost = k.m.locs.add_scope({.kind = DebugScope::Kind::LexicalBlock});
+  const LocId here = at(mine), inside = at(block), there = at(other);
+  const LocId inlined = k.m.locs.add({.kind = Loc::Kind::CallSite, .callee = there, .caller = inside});
+  const LocId fused = k.m.locs.add({.kind = Loc::Kind::Fused, .parts = {kUnknownLoc, k.m.locs.add({.kind = Loc::Kind::Named, .callee = there}), here}});
+
+  const auto check = [&](LocId function, const std::vector<LocId>& ops) {
+    k.m.functions.clear();
+    k.entry();
+    k.f().loc = function;
+    for (const LocId l : ops) k.op(Opcode::MakeToken, {}, {}, {k.token()}, {}, l);
+    k.ret();
+    return messages(k.check());
+  };
+  CHECK(check(here, {here, inside, inlined, kUnknownLoc}) == "");
+  CHECK(check(kUnknownLoc, {kUnknownLoc}) == "");
+  CHECK(check(kUnknownLoc, {here, here}) == "make_token: it has a debug scope, but entry @k has none");
+  CHECK(check(here, {there, there}) == "make_token: its debug scope belongs to subprogram \"other\", expected \"k\"");
+  CHECK(check(here, {fused}) == "make_token: its debug scope belongs to subprogram \"other\", expected \"k\"");
+  CHECK(check(here, {at(lost)}) == "make_token: its debug scope is in no subprogram");
+  CHECK(check(inside, {here}) == "entry @k: its debug scope is not a subprogram");
+  CHECK(check(there, {here}) == "entry @k: its subprogram has the linkage name \"other\", expected \"k\"");
+  CHECK(check(inlined, {}) == "entry @k: its location is a call site, expected a place in a file");
+}
+
+TEST_CASE("locations that share their parts many times over cost no time") {
+  Kit k;
+  LocId l = k.m.locs.add({.kind = Loc::Kind::FileLineCol, .line = 1});
+  for (int i = 0; i < 200; ++i) l = k.m.locs.add({.kind = Loc::Kind::Fused, .line = static_cast<uint32_t>(i), .parts = {l, l}});
+  k.entry();
+  k.op(Opcode::MakeToken, {}, {}, {k.token()}, {}, l);
+  k.ret();
+  CHECK(codes(k.check()) == "");
+}
+
+TEST_CASE("regions may nest as deep as memory allows") {
+  constexpr int kDepth = 100000;
+  Kit k;
+  const TypeId i32 = k.tile(ElementType::I32);
+  k.entry();
+  for (int i = 0; i < kDepth; ++i) {
+    k.op(Opcode::Loop, {}, {}, {});
+    k.b->begin_region({});
+  }
+  k.op(Opcode::NegI, {k.number()}, {0}, {i32});
+  for (int i = 0; i < kDepth; ++i) {
+    k.op(Opcode::Break, {}, {}, {});
+    k.b->end_region();
+    k.b->end_op();
+  }
+  k.ret();
+  CHECK(codes(k.check()) == "");
+}
+
+TEST_CASE("all independent errors of a run are reported, up to the limit") {
+  Kit k;
+  const TypeId f32 = k.tile(ElementType::F32), i32 = k.tile(ElementType::I32);
+  k.entry({f32, i32});
+  for (int i = 0; i < 5; ++i) k.op(Opcode::AbsF, {1}, {}, {f32});
+  k.op(Opcode::Iota, {}, {}, {f32});
+  k.op(Opcode::MakeToken, {}, {}, {i32});
+  CHECK(codes(k.check()) == "E0502 E0502 E0502 E0502 E0502 E0502 E0506 E0701");
+
+  Kit many;
+  many.entry({f32});
+  const TypeId wrong = many.tile(ElementType::I32), right = many.tile(ElementType::F32);
+  for (int i = 0; i < 1000; ++i) many.op(Opcode::AbsF, {0}, {}, {i == 0 ? right : wrong});
+  many.ret();
+  const Diagnostics d = many.check();
+  CHECK(d.full());
+  CHECK(d.all().size() == d.limit);
+}
+
+TEST_CASE("errors from before do not make a valid module invalid") {
+  Kit k;
+  k.entry();
+  k.ret();
+  k.b->finish();
+  Diagnostics diags;
+  (void)diags.error(Code::E0901, {}, "something else");
+  CHECK(validate(k.m, diags).ok());
+}
+
+TEST_CASE("multicast pointers are for multimem operations alone") {
+  Kit k;
+  const uint32_t multicast = 2;
+  const TypeId i32 = k.tile(ElementType::I32), p = k.ptrs(ElementType::I32, {}, multicast), plain = k.ptrs(ElementType::I32);
+  k.entry({p, i32});
+  const TypeId tok = k.token();
+  k.op(Opcode::LoadPtrTko, {0}, {0, kNone, kNone}, {i32, tok}, {1, 0, 0, 0});
+  k.op(Opcode::StorePtrTko, {0, 1}, {0, kNone, kNone}, {tok}, {1, 1, 0, 0});
+  k.op(Opcode::AtomicRMWTko, {0, 1}, {1, 1, 3}, {i32, tok}, {1, 1, 0, 0});
+  k.op(Opcode::AtomicCASTko, {0, 1, 1}, {1, 1}, {i32, tok}, {1, 1, 1, 0, 0});
+  const ValueId q = k.op(Opcode::PtrToPtr, {0}, {}, {plain});
+  k.op(Opcode::LoadPtrTko, {q}, {0, kNone, kNone}, {i32, tok}, {1, 0, 0, 0});
+  k.ret();
+  CHECK(codes(k.check()) == "E0506 E0506 E0506 E0506");
+}
+
+TEST_CASE("a view maker gives the view of its name, over the tensor_view that it is given") {
+  Kit k;
+  const std::vector<int64_t> shape = {8}, strides = {1}, other = {16};
+  const TypeId e = k.m.types.element(ElementType::F32);
+  const TypeId tv = k.m.types.tensor_view(e, shape, strides), tv16 = k.m.types.tensor_view(e, other, strides);
+  const TypeId part = k.m.types.add({.kind = TypeKind::PartitionView, .inner = tv, .shape = {4}, .dim_map = {0}});
+  const TypeId part16 = k.m.types.add({.kind = TypeKind::PartitionView, .inner = tv16, .shape = {4}, .dim_map = {0}});
+  k.entry({k.ptrs(ElementType::F32)});
+  const ValueId view = k.op(Opcode::MakeTensorView, {0}, {}, {tv}, {1, 0, 0});
+  k.op(Opcode::MakePartitionView, {view}, {}, {part});
+  k.op(Opcode::MakePartitionView, {view}, {}, {part16});
+  k.op(Opcode::MakeStridedView, {view}, {}, {part});
+  k.op(Opcode::MakeGatherScatterView, {view}, {}, {part});
+  k.op(Opcode::GetTensorShape, {view}, {}, {k.tile(ElementType::I32), k.tile(ElementType::I32)});
+  k.ret();
+  CHECK(codes(k.check()) == "E0504 E0506 E0506 E0507");
+}
+
+TEST_CASE("the four kinds of illegal views that text cannot write") {
+  const auto check = [](Type t) {
+    Kit k;
+    const std::vector<int64_t> shape = {8, 8}, strides = {8, 1};
+    t.inner = k.m.types.tensor_view(k.m.types.element(ElementType::F32), shape, strides);
+    const TypeId id = k.m.types.add(t);
+    k.entry();
+    k.op(Opcode::MakeToken, {}, {}, {id});
+    k.ret();
+    const std::string text = messages(k.check());
+    return text.substr(text.find(">: ") + 3);
+  };
+  CHECK(check({.kind = TypeKind::PartitionView, .shape = {4, 4}, .dim_map = {0}}) == "dim_map has 1 value, expected 2 (the rank)");
+  CHECK(check({.kind = TypeKind::PartitionView, .shape = {4, 4}, .dim_map = {0, 2}}) == "dim_map value 1 is 2, expected a dimension below the rank");
+  CHECK(check({.kind = TypeKind::PartitionView, .shape = {}, .dim_map = {}}) == "its tile has rank 0, expected at least 1");
+  CHECK(check({.kind = TypeKind::StridedView, .shape = {4, 4}, .strides = {1}, .dim_map = {0, 1}}) == "it has 1 traversal stride, expected 2 (its rank)");
+}

@@ -1,0 +1,31 @@
+// One launch from start to end, for every command that runs kernels: load, validate, expand arguments, run, check, write.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/cli_options.h"
+#include "vm/interp/exec.h"
+#include "vm/runtime/job.h"
+
+namespace tile::cli {
+
+struct LaunchSettings {
+  std::string program = "tilevm";
+  unsigned threads = 0;        ///< overrides the job's where not 0
+  uint64_t fuel = 0;
+  uint64_t max_memory = uint64_t{4} << 30;
+  bool stats = false;          ///< table on standard error
+  bool json = false;           ///< report on standard output
+  bool check = true;           ///< compare with the job's expectations
+  std::vector<std::string> show;  ///< arguments whose arrays are printed
+  std::string dump;            ///< folder for buffer_<i>.npy of every buffer, or empty
+  unsigned repeat = 1;         ///< launches; the fastest is reported
+};
+
+/// Runs the job's launch. Kernel prints go to standard output, or into the report with --json.
+/// @return exit status: 0, 5 if a result differs, else that of the class of the first error; 130 if interrupted
+[[nodiscard]] int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptions& common);
+
+}  // namespace tile::cli

@@ -1,0 +1,107 @@
+// Options, reporting and the frame around main().
+#include "tools/cli_options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#include "tilevm_build_info.h"
+#include "vm/base/element_type.h"
+
+namespace tile::cli {
+namespace {
+
+void put(FILE* to, const std::string& text) { std::fwrite(text.data(), 1, text.size(), to); }
+
+bool color_wanted(const CommonOptions& options) {
+  if (options.color == "always") return true;
+  if (options.color == "never") return false;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if (no_color && *no_color) return false;
+  return is_terminal(STDERR_FILENO) && term && std::string(term) != "dumb";
+}
+
+// --diagnostics may stand behind the error that ended parsing.
+void read_early(int argc, const char* const* argv, CommonOptions& options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    if (arg == "--diagnostics" && i + 1 < argc) options.diagnostics = argv[i + 1];
+    if (arg.starts_with("--diagnostics=")) options.diagnostics = arg.substr(arg.find('=') + 1);
+  }
+}
+
+}  // namespace
+
+bool is_terminal(int fd) { return isatty(fd) == 1; }
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  app.add_option("--diagnostics", options.diagnostics, "How errors are written to standard error: text, or json with one object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.add_option("--color", options.color, "Colours in errors: auto (terminals, unless NO_COLOR is set), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  app.add_flag("-v,--verbose", options.verbose, "Say on standard error what is done");
+  app.fallthrough();
+}
+
+int report(const Diagnostics& diags, const CommonOptions& options) {
+  put(stderr, options.diagnostics == "json" ? render_json(diags) : render(diags, color_wanted(options)));
+  const Diagnostic* first = diags.first_error();
+  return first ? exit_code(code_info(first->code).cls) : kOk;
+}
+
+int usage_error(const std::string& program, const std::string& message, const CommonOptions& options, const std::string& help) {
+  Diagnostics diags;
+  Place place;
+  place.file = program;
+  (void)diags.error(Code::U0001, std::move(place), message, help.empty() ? "see " + program + " --help" : help);
+  return report(diags, options);
+}
+
+std::string version_text(const std::string& program) {
+  const std::string git = build::kGit;
+  return program + " " + build::kVersion + (git.empty() ? "" : " (" + git + ")") + "\n" +
+         "forms: text; tilebc; tileirbc 13." + std::to_string(kOldestVersion.minor) + " to 13." + std::to_string(kNewestVersion.minor) + "\n" +
+         "build: " + build::kCompiler + ", " + build::kTarget + ", " + build::kBuildType + ", " + build::kOptions + "\n";
+}
+
+bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options, int& status) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      status = app.exit(e);  // help or version, to standard output
+    } else {
+      read_early(argc, argv, options);
+      status = usage_error(app.get_name(), e.what(), options);
+    }
+    return false;
+  }
+}
+
+int run_program(const char* name, const std::function<int()>& body) {
+  // A reader that has seen enough, such as head, ends this program and needs no message.
+  std::signal(SIGPIPE, SIG_DFL);
+  try {
+    const int status = body();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    std::fprintf(stderr, "%s: error: standard output cannot be written [E0902]\n", name);
+    return status == kOk ? exit_code(FailureClass::Environment) : status;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: error: not enough memory [E0903]\n", name);
+    return exit_code(FailureClass::Environment);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: internal error: %s [I0001]\n", name, e.what());
+    return kInternal;
+  }
+}
+
+}  // namespace tile::cli

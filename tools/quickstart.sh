@@ -1,0 +1,11 @@
+#!/bin/sh
+# From an empty Debian machine to a running kernel: installs what is missing, builds tileasm and tilevm, runs the examples.
+set -eu
+cd "$(dirname "$0")/.."
+jobs=${TILEVM_JOBS:-$(nproc 2>/dev/null || echo 2)}
+
+tools/setup.sh build
+echo "quickstart: building (about a minute)"
+cmake --preset release
+cmake --build --preset release -j "$jobs"
+python3 tools/run_examples.py --tilevm build/release/tilevm --tileasm build/release/tileasm examples

@@ -1,0 +1,43 @@
+// The commands of tileasm, apart from their command lines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "assembler/assembler.h"
+#include "tools/cli_files.h"
+#include "tools/cli_options.h"
+
+namespace tile::cli {
+
+struct AsOptions {
+  std::string input, output;  ///< output empty: beside the input, with the ending .tilebc
+  bool validate = true;
+};
+struct DisOptions {
+  std::string input, output = "-";
+  PrintOptions print;
+};
+struct FmtOptions {
+  std::vector<std::string> inputs;
+  bool in_place = false, check = false;
+};
+struct OpsOptions {
+  std::string name, write_dir;
+  bool json = false;
+};
+
+/// Each returns the exit status; errors are on standard error then.
+int run_as(const AsOptions& options, const CommonOptions& common);
+int run_dis(const DisOptions& options, const CommonOptions& common);
+/// `tileasm FILE`: assembles text and disassembles bytecode. `output` may be empty.
+int run_short(const std::string& input, const std::string& output, const PrintOptions& print, const CommonOptions& common);
+int run_check(const std::vector<std::string>& inputs, const CommonOptions& common);
+int run_fmt(const FmtOptions& options, const CommonOptions& common);
+int run_ops(const OpsOptions& options, const CommonOptions& common);
+int run_explain(const std::string& what, const CommonOptions& common);
+
+/// Canonical text of a module that was read from text, with the comments and single blank lines of its source.
+[[nodiscard]] std::string format_text(const Module& m);
+
+}  // namespace tile::cli

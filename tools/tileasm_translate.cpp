@@ -1,0 +1,95 @@
+// as, dis, check and the short form of both.
+#include <unistd.h>
+
+#include "tools/tileasm_commands.h"
+#include "vm/codec/tilebc.h"
+#include "vm/ir/valid_module.h"
+
+namespace tile::cli {
+namespace {
+
+std::string describe(const Loaded& l) {
+  return std::string(kind_name(l.kind)) + ", " + std::to_string(l.module.functions.size()) + " entries, " +
+         std::to_string(l.module.globals.size()) + " globals";
+}
+
+// `dir/k.tile` gives `dir/k.tilebc`; nothing where that would be the input itself.
+std::string default_output(const std::string& input) {
+  if (input == "-") return "-";
+  const size_t slash = input.find_last_of('/') == std::string::npos ? 0 : input.find_last_of('/') + 1;
+  const size_t dot = input.find_last_of('.');
+  const std::string output = (dot == std::string::npos || dot <= slash ? input : input.substr(0, dot)) + ".tilebc";
+  return output == input ? "" : output;
+}
+
+int assemble(Loaded loaded, const std::string& input, std::string output, bool check, const CommonOptions& common) {
+  Diagnostics diags;
+  if (output.empty()) output = default_output(input);
+  if (output.empty()) return usage_error("tileasm", "the input is named .tilebc already", common, "name an output with -o");
+  if (output == "-" && is_terminal(STDOUT_FILENO)) {
+    return usage_error("tileasm", "bytecode is not written to a terminal", common, "name an output with -o, or redirect standard output");
+  }
+  std::vector<uint8_t> bytes;
+  if (check) {
+    const auto valid = validate(std::move(loaded.module), diags);
+    if (!valid) return report(diags, common);
+    bytes = encode_tilebc(**valid);
+  } else {
+    bytes = encode_tilebc(loaded.module);
+  }
+  if (write_output(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, diags)) {
+    log(common, output + ": tilebc, " + std::to_string(bytes.size()) + " bytes written");
+  }
+  return report(diags, common);
+}
+
+int disassemble(const Module& m, const std::string& output, const PrintOptions& print, const CommonOptions& common) {
+  Diagnostics diags;
+  (void)write_output(output, print_text(m, print), diags).ok();
+  return report(diags, common);
+}
+
+Result<Loaded> load(const std::string& input, const CommonOptions& common, Diagnostics& diags) {
+  auto loaded = load_module(input, diags);
+  if (loaded) log(common, input_name(input) + ": " + describe(*loaded));
+  return loaded;
+}
+
+}  // namespace
+
+int run_as(const AsOptions& options, const CommonOptions& common) {
+  Diagnostics diags;
+  auto loaded = load(options.input, common, diags);
+  const int status = report(diags, common);
+  return loaded ? assemble(std::move(loaded.value()), options.input, options.output, options.validate, common) : status;
+}
+
+int run_dis(const DisOptions& options, const CommonOptions& common) {
+  Diagnostics diags;
+  const auto loaded = load(options.input, common, diags);
+  const int status = report(diags, common);
+  return loaded ? disassemble(loaded->module, options.output, options.print, common) : status;
+}
+
+int run_short(const std::string& input, const std::string& output, const PrintOptions& print, const CommonOptions& common) {
+  Diagnostics diags;
+  auto loaded = load(input, common, diags);
+  const int status = report(diags, common);
+  if (!loaded) return status;
+  if (loaded->kind == InputKind::Text) return assemble(std::move(loaded.value()), input, output, true, common);
+  return disassemble(loaded->module, output.empty() ? "-" : output, print, common);
+}
+
+int run_check(const std::vector<std::string>& inputs, const CommonOptions& common) {
+  int status = kOk;
+  for (const std::string& input : inputs) {
+    Diagnostics diags;
+    auto loaded = load(input, common, diags);
+    if (loaded && validate(std::move(loaded.value().module), diags)) log(common, input_name(input) + ": valid");
+    const int one = report(diags, common);
+    if (status == kOk) status = one;
+  }
+  return status;
+}
+
+}  // namespace tile::cli

@@ -1,0 +1,98 @@
+// Elementwise operations: a kernel chosen when planning, one call over the whole tile.
+#include "vm/interp/elementwise.h"
+
+#include "vm/interp/eval.h"
+
+namespace tile {
+namespace {
+
+Flow eval_elementwise(Exec& x, const Step& s) {
+  const void* in[3];
+  for (int k = 0; k < 3 && s.in[k] != kNoSlot; ++k) in[k] = x.at(s.in[k]);
+  s.kernel(x.at(s.out[0]), in, s.n);
+  return Flow::Next;
+}
+
+struct OffsetData : StepData {
+  OffsetFn fn = nullptr;
+  uint64_t bytes = 0;
+};
+
+Flow eval_offset(Exec& x, const Step& s) {
+  const auto& d = static_cast<const OffsetData&>(*s.data);
+  d.fn(x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), s.n, d.bytes);
+  return Flow::Next;
+}
+
+Modifiers modifiers(const Function& f, InstId i) {
+  Modifiers m;
+  const OpDef& d = f.def(i);
+  for (size_t a = 0; a < d.attrs.size(); ++a) {
+    const uint32_t w = f.attr(i, a);
+    switch (d.attrs[a].kind) {
+      case AttrKind::Unit:
+        if (d.attrs[a].name == "flush_to_zero") m.flush_to_zero = w != 0;
+        if (d.attrs[a].name == "propagate_nan") m.propagate_nan = w != 0;
+        if (d.attrs[a].name == "saturating") m.saturating = w != 0;
+        break;
+      case AttrKind::Enum:
+        switch (d.attrs[a].enum_kind) {
+          case EnumKind::Rounding: m.rounding = static_cast<Rounding>(w); break;
+          case EnumKind::Signedness: m.signedness = static_cast<Signedness>(w); break;
+          case EnumKind::Predicate: m.predicate = static_cast<Predicate>(w); break;
+          case EnumKind::Ordering: m.ordering = static_cast<Ordering>(w); break;
+          default: break;  // overflow flags promise something and change no value
+        }
+        break;
+      default: break;
+    }
+  }
+  return m;
+}
+
+}  // namespace
+
+bool compile_elementwise(PlanBuilder& b, InstId i) {
+  const auto operands = b.f.operands(i);
+  const ValueId result = b.f.result(i);
+  const ElementType in = b.element(operands[operands.size() - 1]), out = b.element(result);
+  const ElementwiseFn kernel = find_elementwise(b.f.insts[i].op, in, out, modifiers(b.f, i));
+  if (!kernel) {
+    b.why = "element types " + std::string(info(in).name) + " -> " + std::string(info(out).name);
+    return false;
+  }
+  Slot in_slots[3] = {kNoSlot, kNoSlot, kNoSlot};
+  for (size_t k = 0; k < operands.size(); ++k) in_slots[k] = b.slot(operands[k]);
+  const Slot to = b.define(result, operands);
+  Step& s = b.step(i, eval_elementwise);
+  std::copy(in_slots, in_slots + 3, s.in);
+  s.out[0] = to;
+  s.kernel = kernel;
+  s.n = b.count(result);
+  return true;
+}
+
+bool compile_offset(PlanBuilder& b, InstId i) {
+  const auto operands = b.f.operands(i);
+  const ValueId result = b.f.result(i);
+  const TypeId pointee = b.module.types.pointee_of(b.f.type(operands[0]));
+  const unsigned bits = info(b.module.types.element_of(pointee)).memory_bits;
+  OffsetData* d = b.data<OffsetData>();
+  d->fn = find_offset(b.element(operands[1]));
+  d->bytes = bits / 8;
+  if (bits % 8 != 0 || !d->fn) {
+    b.why = "pointers to elements of " + std::to_string(bits) + " bits cannot be moved by elements";
+    return false;
+  }
+  const Slot in[2] = {b.slot(operands[0]), b.slot(operands[1])};
+  const Slot to = b.define(result, operands);
+  Step& s = b.step(i, eval_offset);
+  s.in[0] = in[0];
+  s.in[1] = in[1];
+  s.out[0] = to;
+  s.data = d;
+  s.n = b.count(result);
+  return true;
+}
+
+}  // namespace tile

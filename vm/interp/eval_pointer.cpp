@@ -1,0 +1,141 @@
+// Loads and stores through tiles of pointers, and memory of a block.
+#include <algorithm>
+
+#include "vm/interp/eval.h"
+
+namespace tile {
+namespace {
+
+struct PointerData : StepData {
+  ElementType element = ElementType::F32;
+  size_t size = 4;
+};
+
+/// Calls f(first element, count, host address) for runs of neighbouring active elements; false after a trap.
+template <class F>
+bool runs(Exec& x, const Step& s, Slot pointers, Slot mask_slot, size_t size, F f) {
+  const uint64_t* p = x.at<uint64_t>(pointers);
+  const uint8_t* mask = mask_slot == kNoSlot ? nullptr : x.at<uint8_t>(mask_slot);
+  for (size_t i = 0; i < s.n;) {
+    if (mask && !mask[i]) {
+      ++i;
+      continue;
+    }
+    size_t j = i + 1;
+    while (j < s.n && p[j] == p[j - 1] + size && (!mask || mask[j])) ++j;
+    std::byte* host = x.memory.resolve(p[i], (j - i) * size);
+    if (!host) {
+      // Some element of the run lies outside: name the first.
+      while (x.memory.resolve(p[i], size)) ++i;
+      (void)x.trap(Code::T0101, s,
+                   std::string(x.plan.function().def(s.inst).name) + ": element " + std::to_string(i) + " accesses " + std::to_string(size) + " bytes at " +
+                       x.memory.describe(p[i]),
+                   "mask out the elements beyond the end of the array");
+      return false;
+    }
+    f(i, j - i, host);
+    i = j;
+  }
+  return true;
+}
+
+Flow eval_load_ptr(Exec& x, const Step& s) {
+  const auto& d = static_cast<const PointerData&>(*s.data);
+  std::byte* out = x.at<std::byte>(s.out[0]);
+  if (s.in[1] != kNoSlot) {
+    // Masked elements take the padding value; without one they are unspecified, here 0.
+    if (s.in[2] != kNoSlot) {
+      std::memcpy(out, x.at<std::byte>(s.in[2]), s.n * d.size);
+    } else {
+      std::memset(out, 0, s.n * d.size);
+    }
+  }
+  const bool ok = runs(x, s, s.in[0], s.in[1], d.size, [&](size_t first, size_t n, const std::byte* host) {
+    std::memcpy(out + first * d.size, host, n * d.size);
+    if (d.element == ElementType::I1)
+      for (size_t k = first; k < first + n; ++k) out[k] = out[k] != std::byte{0} ? std::byte{1} : std::byte{0};
+  });
+  return ok ? Flow::Next : Flow::Trap;
+}
+
+Flow eval_store_ptr(Exec& x, const Step& s) {
+  const auto& d = static_cast<const PointerData&>(*s.data);
+  const std::byte* in = x.at<std::byte>(s.in[3]);
+  const bool ok = runs(x, s, s.in[0], s.in[1], d.size, [&](size_t first, size_t n, std::byte* host) { std::memcpy(host, in + first * d.size, n * d.size); });
+  return ok ? Flow::Next : Flow::Trap;
+}
+
+PointerData* pointer_data(PlanBuilder& b, ValueId pointers) {
+  const TypeId pointee = b.module.types.pointee_of(b.f.type(pointers));
+  PointerData* d = b.data<PointerData>();
+  d->element = b.module.types.element_of(pointee);
+  d->size = info(d->element).storage;
+  if (info(d->element).memory_bits % 8 != 0) {
+    b.why = "pointers to elements of " + std::to_string(info(d->element).memory_bits) + " bits";
+    return nullptr;
+  }
+  return d;
+}
+
+struct AllocaData : StepData {
+  size_t index = 0, bytes = 0;
+};
+
+Flow eval_alloca(Exec& x, const Step& s) {
+  const auto& d = static_cast<const AllocaData&>(*s.data);
+  const uint64_t address = x.allocas[d.index];
+  std::memset(x.memory.resolve(address, d.bytes), 0, d.bytes);  // contents are unspecified: always the same ones
+  *x.at<uint64_t>(s.out[0]) = address;
+  return Flow::Next;
+}
+
+}  // namespace
+
+bool compile_load_ptr(PlanBuilder& b, InstId i) {
+  const Function& f = b.f;
+  PointerData* d = pointer_data(b, f.operand(i, 0));
+  if (!d) return false;
+  const Slot in[3] = {b.slot(f.operand(i, 0)), b.slot(f.operand(i, 1)), b.slot(f.operand(i, 2))};
+  const Slot out = b.define(f.result(i));
+  Step& s = b.step(i, eval_load_ptr);
+  std::copy(in, in + 3, s.in);
+  s.out[0] = out;
+  s.data = d;
+  s.n = b.count(f.result(i));
+  return true;
+}
+
+bool compile_store_ptr(PlanBuilder& b, InstId i) {
+  const Function& f = b.f;
+  PointerData* d = pointer_data(b, f.operand(i, 0));
+  if (!d) return false;
+  Step& s = b.step(i, eval_store_ptr);
+  s.in[0] = b.slot(f.operand(i, 0));
+  s.in[1] = b.slot(f.operand(i, 2));
+  s.in[3] = b.slot(f.operand(i, 1));
+  s.data = d;
+  s.n = b.count(f.operand(i, 1));
+  return true;
+}
+
+bool compile_alloca(PlanBuilder& b, InstId i) {
+  const Function& f = b.f;
+  const auto attr = [&](const char* name) { return b.module.int_attr(f, i, static_cast<size_t>(attr_index(f.def(i), name))); };
+  const ElementType e = b.module.types.element_of(b.module.types.pointee_of(f.type(f.result(i))));
+  const uint64_t n = static_cast<uint64_t>(attr("num_elem")), align = static_cast<uint64_t>(attr("alignment"));
+  constexpr uint64_t kLimit = uint64_t{1} << 30;  // bytes of one alloca; a block's local memory on a GPU is far smaller
+  if (align > 256 || n > kLimit || n * info(e).memory_bits / 8 > kLimit) {
+    b.why = "room for " + std::to_string(n) + " elements aligned to " + std::to_string(align) + "; the limits are 2^30 bytes and 256";
+    return false;
+  }
+  AllocaData* d = b.data<AllocaData>();
+  d->bytes = (n * info(e).memory_bits + 7) / 8;
+  d->index = b.add_alloca(d->bytes);
+  const Slot out = b.define(f.result(i));
+  Step& s = b.step(i, eval_alloca);
+  s.out[0] = out;
+  s.data = d;
+  return true;
+}
+
+}  // namespace tile

@@ -1,0 +1,191 @@
+// Running steps, blocks and launches.
+#include "vm/interp/exec.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <thread>
+
+#include "vm/interp/eval.h"
+
+namespace tile {
+
+std::string block_text(const Exec& x) {
+  return "(" + std::to_string(x.block[0]) + ", " + std::to_string(x.block[1]) + ", " + std::to_string(x.block[2]) + ")";
+}
+
+Flow Exec::run(uint32_t begin, uint32_t end) {
+  const Step* all = plan.steps_.data();
+  for (uint32_t i = begin; i < end;) {
+    const Step& s = all[i];
+    if (fuel_left-- == 0) {
+      fuel_left = 0;
+      return trap(Code::L0104, s, "the block took more than " + std::to_string(launch.options->fuel) + " steps", "raise --fuel if the loop is meant to be this long");
+    }
+    const Flow flow = s.fn(*this, s);
+    if (flow != Flow::Next) return flow;
+    i = s.next;
+  }
+  return Flow::Next;
+}
+
+Flow Exec::trap(Code code, const Step& step, std::string message, std::string help) {
+  const std::lock_guard lock(launch.mutex);
+  const bool first = !launch.stop.exchange(true);
+  if (code == Code::T0102) launch.assert_failed = true;
+  if (first) (void)launch.diags->error(code, plan.module().place(plan.function(), step.inst), message + ", in block " + block_text(*this), std::move(help));
+  return Flow::Trap;
+}
+
+void Exec::print(const std::string& text) {
+  const std::lock_guard lock(launch.mutex);
+  if (launch.options->print) launch.options->print(text);
+}
+
+void Exec::copy(const std::vector<Move>& moves, Slot temp) const {
+  if (temp == kNoSlot) {
+    for (const Move& m : moves) std::memcpy(at<std::byte>(m.to), at<std::byte>(m.from), m.bytes);
+    return;
+  }
+  const auto aligned = [](size_t n) { return (n + 63) & ~size_t{63}; };
+  std::byte* t = at<std::byte>(temp);
+  for (const Move& m : moves) {
+    std::memcpy(t, at<std::byte>(m.from), m.bytes);
+    t += aligned(m.bytes);
+  }
+  t = at<std::byte>(temp);
+  for (const Move& m : moves) {
+    std::memcpy(at<std::byte>(m.to), t, m.bytes);
+    t += aligned(m.bytes);
+  }
+}
+
+void Exec::run_block(uint64_t linear) {
+  const Grid& g = launch.grid;
+  block[0] = static_cast<uint32_t>(linear % g.x);
+  block[1] = static_cast<uint32_t>(linear / g.x % g.y);
+  block[2] = static_cast<uint32_t>(linear / g.x / g.y);
+  const uint64_t fuel = launch.options->fuel;
+  fuel_left = fuel ? fuel : ~uint64_t{0};
+  const uint64_t before = fuel_left;
+  (void)run(0, static_cast<uint32_t>(plan.steps_.size()));
+  steps += before - fuel_left;
+}
+
+namespace {
+
+struct Worker {
+  std::unique_ptr<std::byte[]> block;
+  std::byte *storage = nullptr, *scratch = nullptr;
+  std::vector<uint64_t> allocas;
+
+  [[nodiscard]] bool prepare(size_t storage_bytes, size_t scratch_bytes, std::span<const uint64_t> alloca_bytes, Memory& memory) {
+    constexpr size_t kAlign = 64;
+    storage_bytes = (storage_bytes + kAlign - 1) / kAlign * kAlign;
+    block.reset(new (std::nothrow) std::byte[storage_bytes + scratch_bytes + 2 * kAlign]());
+    if (!block) return false;
+    const auto address = reinterpret_cast<uintptr_t>(block.get());
+    storage = block.get() + (kAlign - address % kAlign) % kAlign;
+    scratch = storage + storage_bytes;
+    for (const uint64_t bytes : alloca_bytes) {
+      allocas.push_back(memory.allocate(bytes, "an alloca"));
+      if (allocas.back() == 0) return false;
+    }
+    return true;
+  }
+};
+
+void work(Launch& launch, Worker& w, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
+  Exec x(launch, w.storage, w.scratch, w.allocas);
+  const uint64_t total = launch.grid.blocks();
+  const RunOptions& o = *launch.options;
+  while (!launch.stop.load(std::memory_order_relaxed)) {
+    if (o.cancel && o.cancel->load(std::memory_order_relaxed)) {
+      launch.stop.store(true);
+      break;
+    }
+    const uint64_t linear = launch.next_block.fetch_add(1, std::memory_order_relaxed);
+    if (linear >= total) break;
+    for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
+    x.run_block(linear);
+    const uint64_t done = launch.done.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (o.progress && (done == total || done % 64 == 0)) {
+      const std::lock_guard lock(launch.mutex);
+      o.progress(done, total);
+    }
+  }
+  launch.steps.fetch_add(x.steps, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+/// Runs launches; a friend of Plan that keeps the set-up in one place.
+class Launcher {
+ public:
+  static Result<RunStats> run(const Plan& plan, Memory& memory, std::span<const uint64_t> globals, Grid grid, std::span<const uint64_t> params,
+                              const RunOptions& options, Diagnostics& diags) {
+    Launch launch;
+    launch.plan = &plan;
+    launch.memory = &memory;
+    launch.grid = grid;
+    launch.options = &options;
+    launch.globals = globals;
+    launch.diags = &diags;
+    unsigned threads = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    threads = static_cast<unsigned>(std::min<uint64_t>(threads, grid.blocks()));
+    std::vector<Worker> workers(threads);
+    for (Worker& w : workers)
+      if (!w.prepare(plan.storage_bytes_, plan.scratch_bytes_, plan.alloca_bytes_, memory)) {
+        Place p;
+        p.function = plan.module().str(plan.function().name);
+        return diags.error(Code::E0903, p, "no memory for " + std::to_string(threads) + " workers of " + std::to_string(plan.storage_bytes_ + plan.scratch_bytes_) + " bytes",
+                           "use fewer --threads");
+      }
+    std::vector<std::pair<Slot, size_t>> slots;
+    for (uint32_t p = 0; p < plan.function().param_count; ++p)
+      slots.emplace_back(plan.params_[p], info(plan.module().types.element_of(plan.function().type(p))).storage);
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> pool;
+    for (unsigned t = 1; t < threads; ++t) pool.emplace_back([&, t] { work(launch, workers[t], params, slots); });
+    work(launch, workers[0], params, slots);
+    for (std::thread& t : pool) t.join();
+    if (diags.has_errors()) return Failed;
+    RunStats stats;
+    stats.blocks = launch.done.load();
+    stats.steps = launch.steps.load();
+    stats.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    stats.threads = threads;
+    stats.storage_bytes = plan.storage_bytes_ + plan.scratch_bytes_;
+    return stats;
+  }
+};
+
+Result<RunStats> run_plan(const Plan& plan, Memory& memory, std::span<const uint64_t> globals, Grid grid, std::span<const uint64_t> params,
+                          const RunOptions& options, Diagnostics& diags) {
+  return Launcher::run(plan, memory, globals, grid, params, options, diags);
+}
+
+Result<std::vector<uint64_t>> load_globals(const Module& module, Memory& memory, Diagnostics& diags) {
+  std::vector<uint64_t> bases;
+  for (const Global& g : module.globals) {
+    const Attr& value = module.attrs.get(g.value);
+    const ElementType e = module.types.element_of(value.type);
+    const size_t n = static_cast<size_t>(module.types.element_count(value.type)), size = info(e).storage;
+    const size_t bytes = (n * info(e).memory_bits + 7) / 8;
+    const uint64_t base = memory.allocate(bytes, "global @" + std::string(module.str(g.name)));
+    if (base == 0) return diags.error(Code::E0903, module.place(g), "no memory for global @" + std::string(module.str(g.name)));
+    std::byte* to = memory.resolve(base, bytes);
+    for (size_t i = 0; i < n; ++i) {
+      const uint64_t bits = read_bits(value.bytes.data(), size, value.bytes.size() == size ? 0 : i);
+      if (info(e).memory_bits == 4) {
+        to[i / 2] |= static_cast<std::byte>((bits & 15) << (i % 2 * 4));
+      } else {
+        write_bits(to, size, bits, i);
+      }
+    }
+    bases.push_back(base);
+  }
+  return bases;
+}
+
+}  // namespace tile

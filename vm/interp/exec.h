@@ -1,0 +1,96 @@
+// One worker's state while it runs blocks: storage, coordinates, what stopped it.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "vm/interp/memory.h"
+#include "vm/interp/plan.h"
+
+namespace tile {
+
+struct Grid {
+  uint32_t x = 1, y = 1, z = 1;
+  static constexpr uint32_t kMax = (1u << 24) - 1;
+  [[nodiscard]] uint64_t blocks() const { return uint64_t{x} * y * z; }
+};
+
+struct RunOptions {
+  unsigned threads = 0;                                     ///< 0: one per core
+  uint64_t fuel = 0;                                        ///< steps for each block; 0: unlimited
+  uint64_t max_storage = uint64_t{4} << 30;                 ///< bytes that the tiles of one block may take
+  std::function<void(const std::string&)> print;            ///< receives whole texts of print_tko and failed assertions, one call at a time
+  std::function<void(uint64_t done, uint64_t total)> progress;  ///< called now and then from one of the workers
+  const std::atomic<bool>* cancel = nullptr;                ///< set to true to stop early
+};
+
+struct RunStats {
+  uint64_t blocks = 0, steps = 0;
+  double seconds = 0;
+  unsigned threads = 0;
+  uint64_t storage_bytes = 0;                               ///< of one worker
+};
+
+/// State shared by the workers of one launch.
+struct Launch {
+  const Plan* plan = nullptr;
+  Memory* memory = nullptr;
+  Grid grid;
+  const RunOptions* options = nullptr;
+  std::span<const uint64_t> globals;                        ///< base address of each global of the module
+  std::atomic<uint64_t> next_block{0}, done{0}, steps{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;                                         ///< guards printing, diags and assert_failed
+  Diagnostics* diags = nullptr;
+  bool assert_failed = false;
+};
+
+class Exec {
+ public:
+  Exec(Launch& launch, std::byte* storage, std::byte* scratch, std::span<const uint64_t> allocas)
+      : launch(launch), plan(*launch.plan), memory(*launch.memory), scratch(scratch), allocas(allocas), storage_(storage),
+        constants_(launch.plan->constants_.data()) {}
+
+  template <class T = void>
+  [[nodiscard]] T* at(Slot s) const {
+    std::byte* p = (s & kConstSlot) ? const_cast<std::byte*>(constants_) + (s & ~kConstSlot) : storage_ + s;
+    return reinterpret_cast<T*>(p);
+  }
+  /// Runs steps [begin, end) of the plan.
+  Flow run(uint32_t begin, uint32_t end);
+  void run_block(uint64_t linear);
+
+  /// Reports a trap at the step's place and gives Flow::Trap.
+  Flow trap(Code code, const Step& step, std::string message, std::string help = {});
+  void print(const std::string& text);
+  void copy(const std::vector<Move>& moves, Slot temp) const;
+
+  Launch& launch;
+  const Plan& plan;
+  Memory& memory;
+  std::byte* scratch;
+  std::span<const uint64_t> allocas;
+  uint32_t block[3] = {0, 0, 0};
+  uint64_t steps = 0;
+  uint64_t fuel_left = ~uint64_t{0};
+
+ private:
+  std::byte* storage_;
+  const std::byte* constants_;
+};
+
+/// Runs the plan once for each block of the grid.
+/// @param params   one per entry parameter: the bits of a scalar, or the address of a pointer
+/// @param globals  base addresses, one per global of the module
+/// @error T01xx, L0104 fuel, E0903 no memory for the workers
+[[nodiscard]] Result<RunStats> run_plan(const Plan& plan, Memory& memory, std::span<const uint64_t> globals, Grid grid, std::span<const uint64_t> params,
+                                        const RunOptions& options, Diagnostics& diags);
+
+/// Adds the module's globals to `memory`, initialised; gives their base addresses in module order.
+[[nodiscard]] Result<std::vector<uint64_t>> load_globals(const Module& module, Memory& memory, Diagnostics& diags);
+
+}  // namespace tile

@@ -1,0 +1,194 @@
+// Moving boxes between tiles and arrays. The box inside the array is found first, checked once against the allocation, and copied by rows;
+// arrays that leave their allocation, gathers and packed elements go element by element, each checked.
+#include "vm/interp/view_access.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "vm/base/numeric.h"
+#include "vm/interp/eval.h"
+#include "vm/interp/strided.h"
+
+namespace tile {
+namespace {
+
+using U128 = unsigned __int128;
+
+/// p + bytes * sum, modulo nothing: false if it leaves 64 bits.
+bool element_bits_offset(const std::vector<size_t>& dims, const uint64_t* coords, const uint64_t* strides, unsigned bits, U128* out) {
+  U128 sum = 0;
+  for (const size_t d : dims) {
+    sum += U128{coords[d]} * strides[d];
+    if (sum >> 100) return false;
+  }
+  *out = sum * bits;
+  return true;
+}
+
+// A load reads any non-zero byte as 1 (spec/types.md "i1").
+void normalise_i1(std::byte* p, size_t n) {
+  for (size_t k = 0; k < n; ++k) p[k] = p[k] != std::byte{0} ? std::byte{1} : std::byte{0};
+}
+
+}  // namespace
+
+uint64_t padding_bits(ElementType e, uint32_t padding) {
+  const double inf = std::numeric_limits<double>::infinity();
+  switch (padding) {
+    case 1: return encode(e, -0.0, Rounding::NearestEven);
+    case 2: return encode(e, std::numeric_limits<double>::quiet_NaN(), Rounding::NearestEven);
+    case 3: return encode(e, inf, Rounding::NearestEven);
+    case 4: return encode(e, -inf, Rounding::NearestEven);
+    default: return 0;  // zero, and elements without a padding value
+  }
+}
+
+bool ViewAccess::plan(PlanBuilder& b, InstId i, ValueId view, std::span<const ValueId> indices) {
+  (void)i;
+  const Type& t = b.type(view);
+  kind = t.kind;
+  element = b.module.types.element_of(b.f.type(view));
+  rank = t.shape.size();
+  if (rank > kMaxRank) {
+    b.why = "views of rank " + std::to_string(rank) + ", the limit is " + std::to_string(kMaxRank);
+    return false;
+  }
+  tile = t.shape;
+  tile_strides.resize(rank);
+  row_major(tile, tile_strides);
+  for (size_t k = 0; k < rank; ++k) {
+    dim.push_back(kind == TypeKind::GatherScatterView ? k : static_cast<size_t>(t.dim_map[k]));
+    step.push_back(kind == TypeKind::PartitionView ? tile[k] : kind == TypeKind::StridedView ? t.strides[k] : 1);
+  }
+  sparse = kind == TypeKind::GatherScatterView ? t.sparse_dim : kMaxRank;
+  padding = padding_bits(element, t.padding);
+  for (const ValueId v : indices) index.push_back({b.slot(v), b.storage(v)});
+  return true;
+}
+
+void ViewAccess::locate(const Exec& x, const uint64_t* view, Box& box) const {
+  for (size_t k = 0; k < rank; ++k) {
+    if (k == sparse) {
+      box.start[dim[k]] = 0;
+      box.valid[k] = tile[k];
+      continue;
+    }
+    const U128 start = U128{read_bits(x.at(index[k].slot), index[k].size)} * static_cast<uint64_t>(step[k]);
+    const uint64_t n = view[1 + dim[k]];
+    if (start >= n) {
+      box.empty = true;
+      return;
+    }
+    box.start[dim[k]] = static_cast<uint64_t>(start);
+    box.valid[k] = static_cast<int64_t>(std::min<uint64_t>(n - static_cast<uint64_t>(start), static_cast<uint64_t>(tile[k])));
+  }
+}
+
+std::byte* ViewAccess::whole(Exec& x, const uint64_t* view, const Box& box) const {
+  const unsigned bits = info(element).memory_bits;
+  if (sparse < rank || bits % 8 != 0) return nullptr;
+  const uint64_t* strides = view + 1 + rank;
+  U128 first = 0, span = 0;
+  if (!element_bits_offset(dim, box.start, strides, bits, &first)) return nullptr;
+  for (size_t k = 0; k < rank; ++k) {
+    if (strides[dim[k]] >> 46) return nullptr;  // such strides leave every allocation unless the extent is 1; the slow path decides
+    span += U128{static_cast<uint64_t>(box.valid[k] - 1)} * strides[dim[k]];
+  }
+  const U128 bytes = span * (bits / 8) + bits / 8;
+  if (first / 8 >> 62 || bytes >> 62) return nullptr;
+  std::byte* host = x.memory.resolve(view[0] + static_cast<uint64_t>(first / 8), static_cast<uint64_t>(bytes));
+  return reinterpret_cast<uintptr_t>(host) % (bits / 8) == 0 ? host : nullptr;  // misaligned arrays go element by element
+}
+
+bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box,
+                             const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const {
+  const unsigned bits = info(element).memory_bits;
+  const uint64_t* strides = view + 1 + rank;
+  std::vector<int64_t> at(rank, 0);
+  std::vector<uint64_t> coords(rank);
+  for (size_t e = 0;;) {
+    bool inside = true;
+    for (size_t k = 0; k < rank; ++k) {
+      coords[dim[k]] = k == sparse ? read_bits(x.at(index[k].slot), index[k].size, static_cast<size_t>(at[k])) : box.start[dim[k]] + static_cast<uint64_t>(at[k]);
+      inside = inside && coords[dim[k]] < view[1 + dim[k]];
+    }
+    if (inside) {
+      U128 offset = 0;
+      const bool fits = element_bits_offset(dim, coords.data(), strides, bits, &offset) && (offset >> 66) == 0;
+      const uint64_t address = view[0] + static_cast<uint64_t>(offset / 8);
+      std::byte* host = fits ? x.memory.resolve(address, bits < 8 ? 1 : bits / 8) : nullptr;
+      if (!host) {
+        std::string where;
+        for (size_t k = 0; k < rank; ++k) where += (k ? ", " : "") + std::to_string(coords[k]);
+        (void)x.trap(Code::T0101, s,
+                     std::string(x.plan.function().def(s.inst).name) + ": array element [" + where + "] lies outside its allocation: " +
+                         x.memory.describe(address),
+                     "the extents or strides given to make_tensor_view do not fit the memory that the argument points to");
+        return false;
+      }
+      f(e, address, host, static_cast<unsigned>(offset % 8));
+    }
+    size_t k = rank;
+    while (k > 0 && ++at[k - 1] == tile[k - 1]) at[--k] = 0;
+    if (k == 0) return true;
+    ++e;
+  }
+}
+
+bool ViewAccess::each(Exec& x, const Step& s, const std::function<void(size_t, std::byte*)>& f) const {
+  const uint64_t* view = x.at<uint64_t>(s.in[0]);
+  Box box;
+  locate(x, view, box);
+  if (box.empty) return true;
+  return elementwise(x, s, view, box, [&](size_t e, uint64_t, std::byte* host, unsigned) { f(e, host); });
+}
+
+bool ViewAccess::load(Exec& x, const Step& s) const {
+  const uint64_t* view = x.at<uint64_t>(s.in[0]);
+  std::byte* out = x.at<std::byte>(s.out[0]);
+  const size_t size = info(element).storage;
+  Box box;
+  locate(x, view, box);
+  const bool full = !box.empty && sparse >= rank && std::equal(tile.begin(), tile.end(), box.valid);
+  if (!full) fill_elements(size, out, padding, s.n);
+  if (box.empty) return true;
+  if (const std::byte* host = whole(x, view, box)) {
+    int64_t src[kMaxRank];
+    for (size_t k = 0; k < rank; ++k) src[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
+    strided_copy(size, out, tile_strides, host, std::span(src, rank), std::span(box.valid, rank));
+    if (element == ElementType::I1) normalise_i1(out, s.n);
+    return true;
+  }
+  return elementwise(x, s, view, box, [&](size_t e, uint64_t, std::byte* host, unsigned bit) {
+    if (info(element).memory_bits == 4) {
+      out[e] = (*host >> bit) & std::byte{0x0F};
+    } else {
+      std::memcpy(out + e * size, host, size);
+      if (element == ElementType::I1) normalise_i1(out + e, 1);
+    }
+  });
+}
+
+bool ViewAccess::store(Exec& x, const Step& s) const {
+  const uint64_t* view = x.at<uint64_t>(s.in[0]);
+  const std::byte* in = x.at<std::byte>(s.in[1]);
+  const size_t size = info(element).storage;
+  Box box;
+  locate(x, view, box);
+  if (box.empty) return true;
+  if (std::byte* host = whole(x, view, box)) {
+    int64_t dst[kMaxRank];
+    for (size_t k = 0; k < rank; ++k) dst[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
+    strided_copy(size, host, std::span(dst, rank), in, tile_strides, std::span(box.valid, rank));
+    return true;
+  }
+  return elementwise(x, s, view, box, [&](size_t e, uint64_t, std::byte* host, unsigned bit) {
+    if (info(element).memory_bits == 4) {
+      *host = (*host & ~(std::byte{0x0F} << bit)) | ((in[e] & std::byte{0x0F}) << bit);
+    } else {
+      std::memcpy(host, in + e * size, size);
+    }
+  });
+}
+
+}  // namespace tile

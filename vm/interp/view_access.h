@@ -1,0 +1,52 @@
+// One access of a tile through a view: which box of the array it touches, and moving that box.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "vm/interp/exec.h"
+#include "vm/interp/plan_builder.h"
+#include "vm/interp/strided.h"
+
+namespace tile {
+
+struct ViewAccess : StepData {
+  TypeKind kind = TypeKind::PartitionView;
+  ElementType element = ElementType::F32;
+  size_t rank = 0;
+  std::vector<int64_t> tile;           ///< extents of the tile, in tile order
+  std::vector<int64_t> step;           ///< elements between neighbouring tiles, in tile order (gather/scatter: 1)
+  std::vector<size_t> dim;             ///< tensor dimension of each tile dimension
+  std::vector<int64_t> tile_strides;   ///< row-major
+  size_t sparse = 0;                   ///< gather/scatter: tile dimension with the index tile
+  uint64_t padding = 0;                ///< bits of the padding value
+  struct Index {
+    Slot slot;
+    size_t size;
+  };
+  std::vector<Index> index;
+
+  bool plan(PlanBuilder& b, InstId i, ValueId view, std::span<const ValueId> indices);
+  /// in[0] the view, out[0] the tile.
+  bool load(Exec& x, const Step& s) const;
+  /// in[0] the view, in[1] the tile.
+  bool store(Exec& x, const Step& s) const;
+  /// Calls f(element number in the tile, host address) for every element inside the array; false after a trap.
+  bool each(Exec& x, const Step& s, const std::function<void(size_t, std::byte*)>& f) const;
+
+ private:
+  struct Box {
+    uint64_t start[kMaxRank];          // coordinates of the tile's first element, tensor order
+    int64_t valid[kMaxRank];           // elements inside the array along each tile dimension
+    bool empty = false;
+  };
+  void locate(const Exec& x, const uint64_t* view, Box& box) const;
+  /// Host address of the box's first element if all of it lies in one allocation; nullptr otherwise.
+  std::byte* whole(Exec& x, const uint64_t* view, const Box& box) const;
+  bool elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const;
+};
+
+/// Bits of a padding value (an encoded padding_value, or kNone for the filling of unspecified elements) in tile storage.
+[[nodiscard]] uint64_t padding_bits(ElementType e, uint32_t padding);
+
+}  // namespace tile

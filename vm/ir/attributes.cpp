@@ -1,0 +1,45 @@
+// Interning of attributes.
+#include "vm/ir/attributes.h"
+
+#include <functional>
+#include <string_view>
+
+namespace tile {
+namespace {
+
+uint64_t mix(uint64_t h, uint64_t x) {
+  h ^= x + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
+  return h * 0xBF58476D1CE4E5B9ull;
+}
+
+uint64_t hash(const Attr& a) {
+  uint64_t h = mix(static_cast<uint64_t>(a.tag), a.type);
+  h = mix(mix(mix(h, a.bits), a.flags), a.string);
+  for (int64_t x : a.ints) h = mix(h, static_cast<uint64_t>(x));
+  for (AttrId x : a.items) h = mix(h, x);
+  for (const auto& [key, value] : a.entries) h = mix(mix(h, key), value);
+  return mix(h, std::hash<std::string_view>{}(a.bytes));
+}
+
+}  // namespace
+
+AttrId AttrTable::add(Attr a) {
+  const uint64_t h = hash(a);
+  const auto [first, last] = index_.equal_range(h);
+  for (auto it = first; it != last; ++it)
+    if (items_[it->second] == a) return it->second;
+  const AttrId id = static_cast<AttrId>(items_.size());
+  items_.push_back(std::move(a));
+  index_.emplace(h, id);
+  return id;
+}
+
+AttrId AttrTable::integer(TypeId type, uint64_t bits) { return add({.tag = AttrTag::Integer, .type = type, .bits = bits}); }
+AttrId AttrTable::floating(TypeId type, uint64_t bits) { return add({.tag = AttrTag::Float, .type = type, .bits = bits}); }
+AttrId AttrTable::boolean(bool value) { return add({.tag = AttrTag::Bool, .bits = value ? 1u : 0u}); }
+AttrId AttrTable::string(StringId s) { return add({.tag = AttrTag::String, .string = s}); }
+AttrId AttrTable::array(std::vector<AttrId> items) { return add({.tag = AttrTag::Array, .items = std::move(items)}); }
+AttrId AttrTable::ints(AttrTag tag, std::vector<int64_t> values) { return add({.tag = tag, .ints = std::move(values)}); }
+AttrId AttrTable::dense(TypeId tile_type, std::string bytes) { return add({.tag = AttrTag::Dense, .type = tile_type, .bytes = std::move(bytes)}); }
+
+}  // namespace tile
