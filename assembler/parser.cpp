@@ -135,31 +135,34 @@ bool Parser::too_deep(Span span, std::string_view what, uint32_t limit) {
   return fail(Code::L0102, span, std::string(what) + " nest deeper than " + std::to_string(limit) + " levels");
 }
 
-bool Parser::starts_statement(Level level) const {
+bool Parser::starts_statement(Level level) {
   if (!tok_.first_on_line) return false;
   if (at(Tok::Value)) return level == Level::Body;
   if (at(Tok::Hash) || at(Tok::Bang)) return level == Level::Top;
   if (!at(Tok::BareId)) return false;
-  std::string_view word = text();
-  if (word.starts_with("cuda_tile.")) word.remove_prefix(10);
-  if (word == "entry" || word == "global") return true;
-  if (level == Level::Body) return find_op(word) != nullptr;
-  return word == "module" || word == "builtin.module";
+  if (starts_item()) return true;
+  if (level != Level::Body) return op_word() == "module" || op_word() == "builtin.module";
+  if (find_op(op_word())) return true;
+  // A misspelt operation has operands or stands alone, unlike the words that continue one.
+  const Token following = peek();
+  return following.kind == Tok::Value || following.first_on_line;
 }
 
 // Skips what an error spoils: to the next statement on a new line, or to the brace that closes the region. `begin` is where the
-// broken statement starts; it is never found again.
+// broken statement starts; it is never found again. Its tokens are read once more to know which braces are open.
 void Parser::recover(Level level, uint32_t begin) {
   if (stopped()) return;
+  const uint32_t reached = tok_.begin;
+  // Without regions the only braces are those of dictionaries, which a statement never stands in.
+  const bool only_dictionaries = level == Level::Body && op_.def && op_.def->regions == 0;
   uint32_t depth = 0;
-  for (; !at(Tok::End); advance()) {
-    if (depth == 0) {
-      if (at(Tok::RBrace) && (level != Level::Top || top_depth_ > 0)) return;
-      if (tok_.begin > begin && starts_statement(level)) return;
-    }
+  for (restart(begin); !at(Tok::End); advance()) {
+    const bool fresh = tok_.begin > begin && tok_.begin >= reached;
+    if (fresh && (depth == 0 || only_dictionaries) && starts_statement(level)) return;
+    if (depth == 0 && at(Tok::RBrace) && tok_.begin >= reached && (level != Level::Top || top_depth_ > 0)) return;
     if (at(Tok::LBrace)) ++depth;
     if (at(Tok::RBrace) && depth > 0) --depth;
-    braces_skipped_ = braces_skipped_ || at(Tok::LBrace) || at(Tok::RBrace);
+    if (tok_.begin >= reached) braces_skipped_ = braces_skipped_ || at(Tok::LBrace) || at(Tok::RBrace);
   }
 }
 

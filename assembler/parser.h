@@ -131,7 +131,7 @@ class Parser {
   enum class Level : uint8_t { Top, Module, Body };
   void recover(Level level, uint32_t begin);
   [[nodiscard]] std::string_view op_word() const;  ///< the current word without the dialect's prefix
-  [[nodiscard]] bool starts_statement(Level level) const;
+  [[nodiscard]] bool starts_statement(Level level);
   [[nodiscard]] bool starts_item() const;
   void unclosed(const Token& open);
   bool misplaced_op(std::string_view word, std::string_view where);
@@ -192,6 +192,7 @@ class Parser {
   bool parse_predicate(AttrId& out);
   bool parse_predicate_body(std::string_view word, AttrId& out);
   bool parse_hints(AttrId& out);
+  bool parse_hints_inner(AttrId& out);
   bool parse_dense(AttrId& out);
   bool parse_dense_values(ElementType type, std::string& bytes, std::vector<int64_t>& shape, uint32_t depth);
   bool parse_dense_scalar(ElementType type, std::string& bytes);
@@ -297,7 +298,7 @@ class Parser {
   std::unordered_map<std::string_view, TypeAlias> type_aliases_;
   std::unordered_map<std::string_view, AttrAlias> attr_aliases_;
   std::unordered_map<std::string_view, Token> ahead_;    ///< attribute aliases defined behind the first use of one
-  bool ahead_known_ = false, reading_ahead_ = false;
+  bool ahead_known_ = false, reading_ahead_ = false, in_hints_ = false;
   uint32_t expanded_ = 0;                                ///< nodes of the attribute or location being read
   std::vector<std::pair<uint16_t, uint32_t>> loc_cost_;  ///< depth and nodes, by LocId
   std::vector<uint16_t> scope_depth_;                    ///< by ScopeId

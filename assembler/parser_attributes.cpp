@@ -125,6 +125,11 @@ bool Parser::parse_number_attr(AttrId& out) {
   advance();
   const Span where = span_from(begin);
   ElementType type = number.kind == Tok::Float ? ElementType::F64 : ElementType::I64;
+  if (in_hints_ && number.kind == Tok::Int) {
+    // Numbers in hints are written without a type and are 32 bits wide where that is enough.
+    const std::optional<int64_t> value = int_literal(number.kind, lexer_.text(number), negative);
+    if (value && *value >= INT32_MIN && *value <= INT32_MAX) type = ElementType::I32;
+  }
   if (accept(Tok::Colon)) {
     const Span type_span = span();
     TypeId written = kNone;
@@ -314,8 +319,16 @@ bool Parser::parse_predicate_body(std::string_view word, AttrId& out) {
   return expect(Tok::Greater, "'>'");
 }
 
-// <sm_90 = {...}, default = {...}>; kNone for <>.
 bool Parser::parse_hints(AttrId& out) {
+  const bool outer = in_hints_;
+  in_hints_ = true;
+  const bool ok = parse_hints_inner(out);
+  in_hints_ = outer;
+  return ok;
+}
+
+// <sm_90 = {...}, default = {...}>; kNone for <>.
+bool Parser::parse_hints_inner(AttrId& out) {
   out = kNone;
   if (!expect(Tok::Less, "'<'")) return false;
   if (accept(Tok::Greater)) return true;

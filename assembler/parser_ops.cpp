@@ -110,7 +110,8 @@ bool Parser::walk(const std::vector<FormatNode>& nodes) {
           advance();
         } else if (op_.by_alias && node.text == "->" && i + 1 < nodes.size() && nodes[i + 1].kind == Kind::Type &&
                    nodes[i + 1].targets[0].is_result && op_.def->results[static_cast<size_t>(nodes[i + 1].targets[0].index)].since > op_.def->since) {
-          return true;  // the older spelling of an operation may leave out the result that it did not have then
+          op_.results.clear();  // under its older name an operation may lack the result that it did not have then
+          return true;
         } else {
           ok = unexpected("'" + node.text + "'");
         }
