@@ -6,7 +6,16 @@
 namespace tile {
 namespace {
 
-enum CharClass : uint8_t { kBlank = 1, kNewline = 2, kDigit = 4, kHexDigit = 8, kIdStart = 16, kId = 32, kSuffixStart = 64, kSuffix = 128 };
+enum CharClass : uint8_t {
+  kBlank = 1,
+  kNewline = 2,
+  kDigit = 4,
+  kHexDigit = 8,
+  kIdStart = 16,
+  kId = 32,
+  kSuffixStart = 64,
+  kSuffix = 128
+};
 
 constexpr std::array<uint8_t, 256> make_classes() {
   std::array<uint8_t, 256> c{};
@@ -15,7 +24,8 @@ constexpr std::array<uint8_t, 256> make_classes() {
   for (int i = '0'; i <= '9'; ++i) c[static_cast<size_t>(i)] = kDigit | kHexDigit | kId | kSuffix;
   for (int i = 0; i < 26; ++i) {
     const uint8_t letter = kIdStart | kId | kSuffixStart | kSuffix;
-    c[static_cast<size_t>('a' + i)] = c[static_cast<size_t>('A' + i)] = static_cast<uint8_t>(letter | (i < 6 ? kHexDigit : 0));
+    c[static_cast<size_t>('a' + i)] = c[static_cast<size_t>('A' + i)] =
+        static_cast<uint8_t>(letter | (i < 6 ? kHexDigit : 0));
   }
   c['_'] = kIdStart | kId | kSuffixStart | kSuffix;
   c['$'] = c['.'] = kId | kSuffixStart | kSuffix;
@@ -24,9 +34,13 @@ constexpr std::array<uint8_t, 256> make_classes() {
 }
 constexpr std::array<uint8_t, 256> kClasses = make_classes();
 
-bool is(char c, uint8_t classes) { return (kClasses[static_cast<uint8_t>(c)] & classes) != 0; }
+bool is(char c, uint8_t classes) {
+  return (kClasses[static_cast<uint8_t>(c)] & classes) != 0;
+}
 
-int hex_value(char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
+int hex_value(char c) {
+  return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+}
 
 }  // namespace
 
@@ -69,30 +83,54 @@ Token Lexer::next() {
   };
   const char following = at_ + 1 < size ? data[at_ + 1] : '\0';
   switch (c) {
-    case '%': return name(t, Tok::Value);
-    case '#': return name(t, Tok::Hash);
-    case '!': return name(t, Tok::Bang);
-    case '^': return name(t, Tok::Caret);
-    case '@': return symbol(t);
-    case '"': return string(t);
-    case '(': return sign(Tok::LParen, 1);
-    case ')': return sign(Tok::RParen, 1);
-    case '{': return sign(Tok::LBrace, 1);
-    case '}': return sign(Tok::RBrace, 1);
-    case '[': return sign(Tok::LBracket, 1);
-    case ']': return sign(Tok::RBracket, 1);
-    case '<': return sign(Tok::Less, 1);
-    case '>': return sign(Tok::Greater, 1);
-    case ',': return sign(Tok::Comma, 1);
-    case ':': return following == ':' ? sign(Tok::ColonColon, 2) : sign(Tok::Colon, 1);
-    case '=': return sign(Tok::Equal, 1);
-    case '?': return sign(Tok::Question, 1);
-    case '*': return sign(Tok::Star, 1);
-    case '+': return sign(Tok::Plus, 1);
-    case '-': return following == '>' ? sign(Tok::Arrow, 2) : sign(Tok::Minus, 1);
-    case '/': return sign(Tok::Slash, 1);
-    case '|': return sign(Tok::Pipe, 1);
-    default: break;
+    case '%':
+      return name(t, Tok::Value);
+    case '#':
+      return name(t, Tok::Hash);
+    case '!':
+      return name(t, Tok::Bang);
+    case '^':
+      return name(t, Tok::Caret);
+    case '@':
+      return symbol(t);
+    case '"':
+      return string(t);
+    case '(':
+      return sign(Tok::LParen, 1);
+    case ')':
+      return sign(Tok::RParen, 1);
+    case '{':
+      return sign(Tok::LBrace, 1);
+    case '}':
+      return sign(Tok::RBrace, 1);
+    case '[':
+      return sign(Tok::LBracket, 1);
+    case ']':
+      return sign(Tok::RBracket, 1);
+    case '<':
+      return sign(Tok::Less, 1);
+    case '>':
+      return sign(Tok::Greater, 1);
+    case ',':
+      return sign(Tok::Comma, 1);
+    case ':':
+      return following == ':' ? sign(Tok::ColonColon, 2) : sign(Tok::Colon, 1);
+    case '=':
+      return sign(Tok::Equal, 1);
+    case '?':
+      return sign(Tok::Question, 1);
+    case '*':
+      return sign(Tok::Star, 1);
+    case '+':
+      return sign(Tok::Plus, 1);
+    case '-':
+      return following == '>' ? sign(Tok::Arrow, 2) : sign(Tok::Minus, 1);
+    case '/':
+      return sign(Tok::Slash, 1);
+    case '|':
+      return sign(Tok::Pipe, 1);
+    default:
+      break;
   }
   if (is(c, kDigit)) return number(t);
   // A run of bytes beyond ASCII is one wrong piece, so that a word in another script gives one error.

@@ -1,4 +1,5 @@
-// Cuts text into tokens on demand. Knows characters and nothing of the grammar; dimension lists are cut by the parser's wish.
+// Cuts text into tokens on demand. Knows characters and nothing of the grammar; dimension lists are cut by the parser's
+// wish.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,37 @@
 namespace tile {
 
 enum class Tok : uint8_t {
-  End, Error,
-  BareId,                          ///< cuda_tile.addi, x8xf32
-  Value, Hash, Bang, Caret,        ///< %name, #name, !name, ^name
-  Symbol,                          ///< @name or @"name"
-  Int, Hex, Float, String,
-  LParen, RParen, LBrace, RBrace, LBracket, RBracket, Less, Greater,
-  Comma, Colon, ColonColon, Equal, Question, Star, Plus, Minus, Slash, Pipe, Arrow
+  End,
+  Error,
+  BareId,  ///< cuda_tile.addi, x8xf32
+  Value,
+  Hash,
+  Bang,
+  Caret,   ///< %name, #name, !name, ^name
+  Symbol,  ///< @name or @"name"
+  Int,
+  Hex,
+  Float,
+  String,
+  LParen,
+  RParen,
+  LBrace,
+  RBrace,
+  LBracket,
+  RBracket,
+  Less,
+  Greater,
+  Comma,
+  Colon,
+  ColonColon,
+  Equal,
+  Question,
+  Star,
+  Plus,
+  Minus,
+  Slash,
+  Pipe,
+  Arrow
 };
 
 enum class LexError : uint8_t { None, Character, Name, StringEnd, StringControl, Escape };
@@ -52,7 +77,8 @@ class Lexer {
   uint32_t at_ = 0;
 };
 
-/// Bytes of a string token whose escapes are legal, which is so for every String and Symbol token that the lexer hands out.
+/// Bytes of a string token whose escapes are legal, which is so for every String and Symbol token that the lexer hands
+/// out.
 [[nodiscard]] std::string unescape(std::string_view quoted);
 
 /// What is wrong with an Error token that covers `piece`.

@@ -10,21 +10,28 @@ namespace {
 
 constexpr unsigned kTf32Shift = 13;  // tf32 is stored as the f32 that it is the upper part of
 
-int digit_value(char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
+int digit_value(char c) {
+  return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+}
 
-bool is_hex(char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+}
 
 std::optional<uint64_t> magnitude(Tok kind, std::string_view digits) {
   const uint64_t base = kind == Tok::Hex ? 16 : 10;
   if (kind == Tok::Hex) digits.remove_prefix(2);
   uint64_t value = 0;
   for (char c : digits)
-    if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, static_cast<uint64_t>(digit_value(c)), &value))
+    if (__builtin_mul_overflow(value, base, &value) ||
+        __builtin_add_overflow(value, static_cast<uint64_t>(digit_value(c)), &value))
       return std::nullopt;
   return value;
 }
 
-Literal failed(std::string error, std::string help = {}) { return {0, std::move(error), std::move(help)}; }
+Literal failed(std::string error, std::string help = {}) {
+  return {0, std::move(error), std::move(help)};
+}
 
 Literal int_bits(ElementType type, Tok kind, std::string_view digits, bool negative) {
   const std::string name(info(type).name);
@@ -106,8 +113,8 @@ std::string blob_elements(std::string_view text, ElementType type, int64_t count
   const size_t size = packed_tf32 ? 3 : info(type).storage;
   const size_t elements = raw.size() / size;
   if (raw.size() % size != 0 || (elements != 1 && static_cast<int64_t>(elements) != count)) {
-    error = "the string holds " + std::to_string(raw.size()) + " bytes, expected " + std::to_string(size) + " for each of " +
-            std::to_string(count) + " elements";
+    error = "the string holds " + std::to_string(raw.size()) + " bytes, expected " + std::to_string(size) +
+            " for each of " + std::to_string(count) + " elements";
     return {};
   }
   std::string bytes;
@@ -118,7 +125,8 @@ std::string blob_elements(std::string_view text, ElementType type, int64_t count
     if (type == ElementType::I1) {
       bits = bits != 0;
     } else if (const unsigned width = info(type).bits; width < 64 && bits >> width != 0) {
-      error = "element " + std::to_string(i) + " has more than the " + std::to_string(width) + " bits of " + std::string(info(type).name);
+      error = "element " + std::to_string(i) + " has more than the " + std::to_string(width) + " bits of " +
+              std::string(info(type).name);
       return {};
     }
     append_element(bytes, type, packed_tf32 ? bits << kTf32Shift : bits);

@@ -22,8 +22,9 @@ struct Literal {
 /// Value of a decimal (Tok::Int) or hexadecimal (Tok::Hex) literal with its sign; nothing outside -2^63 .. 2^63 - 1.
 [[nodiscard]] std::optional<int64_t> int_literal(Tok kind, std::string_view digits, bool negative);
 
-/// A number as an element of `type`, which is an integer or float type. Integers: the union of the signed and the unsigned
-/// range, modulo 2^n. Floats: decimals go to f64 and from there to the type, both to nearest even; hexadecimals are bits.
+/// A number as an element of `type`, which is an integer or float type. Integers: the union of the signed and the
+/// unsigned range, modulo 2^n. Floats: decimals go to f64 and from there to the type, both to nearest even;
+/// hexadecimals are bits.
 [[nodiscard]] Literal number_literal(ElementType type, Tok kind, std::string_view digits, bool negative);
 
 /// Appends the storage form of one element.

@@ -83,7 +83,8 @@ bool Parser::fail(Code code, Span span, std::string message, std::string help) {
   return false;
 }
 
-bool Parser::fail_with_note(Code code, Span span, std::string message, Span note, std::string note_text, std::string help) {
+bool Parser::fail_with_note(Code code, Span span, std::string message, Span note, std::string note_text,
+                            std::string help) {
   Diagnostic d{code, place(span), std::move(message), {}, std::move(help), {}};
   if (note.valid()) d.notes.push_back({place(note), std::move(note_text)});
   (void)diags_.error(std::move(d));
@@ -101,7 +102,8 @@ std::string Parser::in_op(std::string message) const {
 }
 
 std::string Parser::wrong_count(size_t types, size_t expected, std::string_view of) {
-  return "found " + std::to_string(types) + (types == 1 ? " type" : " types") + ", expected " + std::to_string(expected) + ", as many as " + std::string(of);
+  return "found " + std::to_string(types) + (types == 1 ? " type" : " types") + ", expected " +
+         std::to_string(expected) + ", as many as " + std::string(of);
 }
 
 // `what` describes what is needed; the alternatives collected at this token come before it.
@@ -148,21 +150,22 @@ bool Parser::starts_statement(Level level) {
   return following.kind == Tok::Value || following.first_on_line;
 }
 
-// Skips what an error spoils: to the next statement on a new line, or to the brace that closes the region. `begin` is where the
-// broken statement starts; it is never found again. Its tokens are read once more to know which braces are open.
-void Parser::recover(Level level, uint32_t begin) {
+Parser::Statement Parser::begin_statement() {
+  statement_begin_ = tok_.begin;
+  op_.def = nullptr;
+  return {tok_.begin, open_braces_};
+}
+
+// Skips what an error spoils: to the next statement on a new line, or to the brace that closes the region.
+void Parser::recover(Level level, const Statement& broken) {
   if (stopped()) return;
-  const uint32_t reached = tok_.begin;
   // Without regions the only braces are those of dictionaries, which a statement never stands in.
   const bool only_dictionaries = level == Level::Body && op_.def && op_.def->regions == 0;
-  uint32_t depth = 0;
-  for (restart(begin); !at(Tok::End); advance()) {
-    const bool fresh = tok_.begin > begin && tok_.begin >= reached;
-    if (fresh && (depth == 0 || only_dictionaries) && starts_statement(level)) return;
-    if (depth == 0 && at(Tok::RBrace) && tok_.begin >= reached && (level != Level::Top || top_depth_ > 0)) return;
-    if (at(Tok::LBrace)) ++depth;
-    if (at(Tok::RBrace) && depth > 0) --depth;
-    if (tok_.begin >= reached) braces_skipped_ = braces_skipped_ || at(Tok::LBrace) || at(Tok::RBrace);
+  for (; !at(Tok::End); advance()) {
+    const bool outside = open_braces_ <= broken.open_braces;
+    if (tok_.begin > broken.begin && (outside || only_dictionaries) && starts_statement(level)) return;
+    if (outside && at(Tok::RBrace) && (level != Level::Top || top_depth_ > 0)) return;
+    braces_skipped_ = braces_skipped_ || at(Tok::LBrace) || at(Tok::RBrace);
   }
 }
 

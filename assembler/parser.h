@@ -26,7 +26,8 @@ inline constexpr uint32_t kMaxRegionDepth = 1024;
 inline constexpr uint32_t kMaxTypeDepth = 64;
 inline constexpr uint32_t kMaxAttrDepth = 64;
 inline constexpr uint32_t kMaxLocDepth = 60;  // below the longest chain that LocTable follows
-/// Nodes of a location, and of an attribute behind an alias, with all aliases expanded: what printing and scope searches cost.
+/// Nodes of a location, and of an attribute behind an alias, with all aliases expanded: what printing and scope
+/// searches cost.
 inline constexpr uint32_t kMaxLocNodes = 4096;
 inline constexpr uint32_t kMaxAliasNodes = 256;
 inline constexpr size_t kMaxRank = 64;  ///< of written types, for the same reason
@@ -64,10 +65,10 @@ class Parser {
   struct AttrAlias {
     AttrValue value;
     Span name;
-    uint32_t end = 0;        ///< where the definition ends, if it was read ahead
-    uint32_t nodes = 1;      ///< with aliases expanded
-    bool busy = false;       ///< being read
-    bool broken = false;     ///< an error is reported already
+    uint32_t end = 0;     ///< where the definition ends, if it was read ahead
+    uint32_t nodes = 1;   ///< with aliases expanded
+    bool busy = false;    ///< being read
+    bool broken = false;  ///< an error is reported already
   };
   struct TypeAlias {
     TypeId type = kNone;
@@ -95,6 +96,8 @@ class Parser {
 
   // Tokens and errors (parser.cpp).
   void advance() {
+    if (tok_.kind == Tok::LBrace) ++open_braces_;
+    if (tok_.kind == Tok::RBrace) --open_braces_;
     previous_end_ = tok_.end();
     alternative_count_ = 0;
     tok_ = lexer_.next();
@@ -109,6 +112,20 @@ class Parser {
   [[nodiscard]] Span span() const { return {tok_.begin, tok_.length}; }
   [[nodiscard]] Span span_from(uint32_t begin) const { return {begin, previous_end_ - begin}; }
   [[nodiscard]] Token peek();  ///< the token after the current one
+  /// Where the reading stands, for the few forms whose end must be known first.
+  struct Position {
+    Token tok;
+    uint32_t previous_end;
+    int32_t open_braces;
+  };
+  [[nodiscard]] Position position() const { return {tok_, previous_end_, open_braces_}; }
+  void go_to(const Position& p) {
+    lexer_.seek(p.tok.end());
+    tok_ = p.tok;
+    previous_end_ = p.previous_end;
+    open_braces_ = p.open_braces;
+    alternative_count_ = 0;
+  }
   bool accept(Tok kind);
   bool accept_word(std::string_view word);
   bool expect(Tok kind, std::string_view what);
@@ -120,7 +137,8 @@ class Parser {
   void alternatives(EnumKind kind);
   [[nodiscard]] Place place(Span span) const { return {.source = source_, .span = span}; }
   bool fail(Code code, Span span, std::string message, std::string help = {});
-  bool fail_with_note(Code code, Span span, std::string message, Span note, std::string note_text, std::string help = {});
+  bool fail_with_note(Code code, Span span, std::string message, Span note, std::string note_text,
+                      std::string help = {});
   /// Reports that the current token is wrong; `what` and the alternatives were possible.
   bool unexpected(std::string_view what, Code code = Code::E0302);
   bool too_deep(Span span, std::string_view what, uint32_t limit);
@@ -129,7 +147,12 @@ class Parser {
   [[nodiscard]] static std::string wrong_count(size_t types, size_t expected, std::string_view of);
   [[nodiscard]] bool stopped() const { return fatal_ || diags_.full(); }
   enum class Level : uint8_t { Top, Module, Body };
-  void recover(Level level, uint32_t begin);
+  struct Statement {
+    uint32_t begin;
+    int32_t open_braces;
+  };
+  Statement begin_statement();
+  void recover(Level level, const Statement& broken);
   [[nodiscard]] std::string_view op_word() const;  ///< the current word without the dialect's prefix
   [[nodiscard]] bool starts_statement(Level level);
   [[nodiscard]] bool starts_item() const;
@@ -180,7 +203,7 @@ class Parser {
   TypeId token_type() { return token_type_ != kNone ? token_type_ : token_type_ = m_.types.token(); }
   [[nodiscard]] std::string type_text(TypeId type) const { return m_.types.print(type); }
 
-  // Attributes (parser_attributes.cpp, dense constants in parser_dense.cpp).
+  // Attributes (parser_attributes.cpp, dense constants in parser_dense.cpp, aliases in parser_aliases.cpp).
   bool parse_attr(AttrValue& out);
   bool parse_attr_inner(AttrValue& out);
   bool parse_number_attr(AttrId& out);
@@ -194,6 +217,10 @@ class Parser {
   bool parse_hints(AttrId& out);
   bool parse_hints_inner(AttrId& out);
   bool parse_dense(AttrId& out);
+  bool parse_dense_list(TypeId type, AttrId& out);
+  bool parse_dense_body(ElementType type, std::string& bytes, std::vector<int64_t>& shape);
+  bool finish_dense(const Token& values, Span where, TypeId type, std::string bytes, const std::vector<int64_t>& shape,
+                    AttrId& out);
   bool parse_dense_values(ElementType type, std::string& bytes, std::vector<int64_t>& shape, uint32_t depth);
   bool parse_dense_scalar(ElementType type, std::string& bytes);
   bool parse_string(StringId& out);
@@ -205,7 +232,7 @@ class Parser {
 
   // Locations and debug records (parser_locations.cpp).
   bool parse_trailing_location(LocId& out);
-  bool parse_location(LocId& out);       ///< loc(...)
+  bool parse_location(LocId& out);  ///< loc(...)
   bool parse_location_body(LocId& out);
   bool parse_location_inner(LocId& out);
   bool parse_file_location(LocId& out);
@@ -217,8 +244,8 @@ class Parser {
   bool add_scope(DebugScope scope, Span span, ScopeId& out);
 
   // Operations (parser_ops.cpp, their attributes in parser_op_attrs.cpp).
-  /// A region from brace to brace; its arguments are defined already. `implicit` is added where the last operation is no
-  /// terminator; Opcode::Module stands for nothing.
+  /// A region from brace to brace; its arguments are defined already. `implicit` is added where the last operation is
+  /// no terminator; Opcode::Module stands for nothing.
   bool parse_body(Opcode implicit);
   bool parse_op(bool& terminator);
   const OpDef* known_op(std::string_view word);
@@ -254,7 +281,8 @@ class Parser {
   bool parse_loop(size_t names_base);
   bool parse_make_tensor_view(size_t names_base);
   bool parse_extents(std::string_view word, uint8_t group, std::vector<std::pair<int64_t, Span>>& out);
-  bool check_extents(const std::vector<std::pair<int64_t, Span>>& written, std::span<const int64_t> shape, Span list, std::string_view what);
+  bool check_extents(const std::vector<std::pair<int64_t, Span>>& written, std::span<const int64_t> shape, Span list,
+                     std::string_view what);
   bool parse_shape_query(size_t names_base);
   bool parse_assignments(uint8_t group, std::vector<Arg>& args);
   bool parse_carried_types(uint8_t group, size_t first_arg, std::vector<Arg>& args, std::vector<TypeId>& types);
@@ -264,13 +292,19 @@ class Parser {
 
   // Generic form (parser_generic.cpp).
   bool parse_generic(size_t names_base);
+  bool parse_generic_dict(std::vector<uint32_t>& sizes);
+  bool parse_generic_region();
   bool parse_generic_list(AttrValue& out);
+  bool group_operands(std::vector<uint32_t> sizes, Span where);
+  bool skip_dense();
+  bool skip_regions();
 
   std::shared_ptr<const Source> source_;
   Diagnostics& diags_;
   Lexer lexer_;
   Token tok_;
   uint32_t previous_end_ = 0, statement_begin_ = 0;
+  int32_t open_braces_ = 0;
   std::array<std::string_view, 24> alternatives_;
   size_t alternative_count_ = 0;
   bool fatal_ = false;
@@ -290,14 +324,15 @@ class Parser {
   std::vector<Span> operand_spans_, result_spans_;
   std::vector<uint32_t> segments_;
 
-  std::vector<Binding> bindings_;                        ///< by StringId
-  std::vector<std::pair<StringId, Binding>> bound_;      ///< what a definition replaced, innermost last
+  std::vector<Binding> bindings_;                    ///< by StringId
+  std::vector<std::pair<StringId, Binding>> bound_;  ///< what a definition replaced, innermost last
   std::array<TypeId, kElementTypes> element_types_;
   TypeId token_type_ = kNone;
   TextMap names_by_text_, types_by_text_, ops_by_text_;
   std::unordered_map<std::string_view, TypeAlias> type_aliases_;
   std::unordered_map<std::string_view, AttrAlias> attr_aliases_;
-  std::unordered_map<std::string_view, Token> ahead_;    ///< attribute aliases defined behind the first use of one
+  std::unordered_map<uint32_t, Position> regions_end_;  ///< generic form: behind a list of regions, by where it begins
+  std::unordered_map<std::string_view, Token> ahead_;   ///< attribute aliases defined behind the first use of one
   bool ahead_known_ = false, reading_ahead_ = false, in_hints_ = false;
   uint32_t expanded_ = 0;                                ///< nodes of the attribute or location being read
   std::vector<std::pair<uint16_t, uint32_t>> loc_cost_;  ///< depth and nodes, by LocId

@@ -1,4 +1,4 @@
-// Attribute values, dictionaries, predicates, hints, and the aliases of attributes.
+// Attribute values, dictionaries, predicates, hints.
 #include <algorithm>
 #include <unordered_set>
 
@@ -12,8 +12,9 @@ constexpr std::string_view kPrefix = "cuda_tile.";
 constexpr size_t kCharactersPerNode = 16;  // what a string counts in the size of an alias
 
 const EnumKind* enum_by_name(std::string_view name) {
-  static constexpr EnumKind kinds[] = {EnumKind::Signedness, EnumKind::Overflow, EnumKind::Rounding, EnumKind::Predicate, EnumKind::Ordering,
-                                       EnumKind::Padding, EnumKind::Visibility, EnumKind::PtrAttr, EnumKind::MultimemKind};
+  static constexpr EnumKind kinds[] = {EnumKind::Signedness, EnumKind::Overflow, EnumKind::Rounding,
+                                       EnumKind::Predicate,  EnumKind::Ordering, EnumKind::Padding,
+                                       EnumKind::Visibility, EnumKind::PtrAttr,  EnumKind::MultimemKind};
   for (const EnumKind& k : kinds)
     if (enum_info(k).name == name) return &k;
   return nullptr;
@@ -62,7 +63,10 @@ bool Parser::parse_attr_inner(AttrValue& out) {
       out.id = m_.attrs.string(id);
       return !accept(Tok::Colon) || parse_type(ignored);
     }
-    case Tok::Int: case Tok::Hex: case Tok::Float: case Tok::Minus:
+    case Tok::Int:
+    case Tok::Hex:
+    case Tok::Float:
+    case Tok::Minus:
       return parse_number_attr(out.id);
     case Tok::LBracket: {
       std::vector<AttrId> items;
@@ -86,8 +90,10 @@ bool Parser::parse_attr_inner(AttrValue& out) {
       out.id = m_.attrs.add({.tag = AttrTag::Type, .type = type});
       return true;
     }
-    case Tok::BareId: break;
-    default: return unexpected("an attribute value");
+    case Tok::BareId:
+      break;
+    default:
+      return unexpected("an attribute value");
   }
   if (at_word("true") || at_word("false")) {
     bool value = false;
@@ -97,7 +103,8 @@ bool Parser::parse_attr_inner(AttrValue& out) {
     if (!accept(Tok::Colon)) return true;
     const Span where = span();
     if (!parse_type(type)) return false;
-    return type == element_type(ElementType::I1) || fail(Code::E0304, where, "found type " + type_text(type) + " for true or false, expected i1");
+    return type == element_type(ElementType::I1) ||
+           fail(Code::E0304, where, "found type " + type_text(type) + " for true or false, expected i1");
   }
   if (accept_word("unit")) {
     out.kind = Kind::Unit;
@@ -135,12 +142,16 @@ bool Parser::parse_number_attr(AttrId& out) {
     TypeId written = kNone;
     if (!parse_type(written)) return false;
     const Type& t = m_.types.get(written);
-    if (t.kind != TypeKind::Element) return fail(Code::E0304, type_span, "found type " + type_text(written) + " for a number, expected an element type");
+    if (t.kind != TypeKind::Element)
+      return fail(Code::E0304, type_span,
+                  "found type " + type_text(written) + " for a number, expected an element type");
     type = t.element;
   }
   const Literal literal = number_literal(type, number.kind, lexer_.text(number), negative);
   if (!literal.error.empty())
-    return fail(Code::E0304, where, std::string(lexer_.text().substr(where.begin, std::min(where.length, 40u))) + " " + literal.error, literal.help);
+    return fail(Code::E0304, where,
+                std::string(lexer_.text().substr(where.begin, std::min(where.length, 40u))) + " " + literal.error,
+                literal.help);
   if (type == ElementType::I1) {
     out = m_.attrs.boolean(literal.bits != 0);
   } else {
@@ -208,7 +219,8 @@ bool Parser::to_attr(const AttrValue& value, AttrId& out) {
       out = value.id;
       return true;
     case AttrValue::Kind::Enum:
-      kept = "#cuda_tile." + std::string(enum_info(value.enum_kind).name) + "<" + std::string(enum_word(value.enum_kind, value.id)) + ">";
+      kept = "#cuda_tile." + std::string(enum_info(value.enum_kind).name) + "<" +
+             std::string(enum_word(value.enum_kind, value.id)) + ">";
       break;
     case AttrValue::Kind::Unit:
       kept = "unit";
@@ -236,7 +248,8 @@ bool Parser::parse_hash_attr(AttrValue& out, bool ahead) {
     out = alias->value;
     return true;
   }
-  if (!word.starts_with(kPrefix)) return fail(Code::E0306, where, "found " + found() + ", expected an attribute of cuda_tile");
+  if (!word.starts_with(kPrefix))
+    return fail(Code::E0306, where, "found " + found() + ", expected an attribute of cuda_tile");
   word.remove_prefix(kPrefix.size());
   return parse_dialect_attr(word, out);
 }
@@ -280,7 +293,8 @@ bool Parser::parse_predicate(AttrId& out) {
       out = value.id;
       if (tag == AttrTag::DivBy || tag == AttrTag::SameElements || tag == AttrTag::Bounded) return true;
     }
-    return fail(Code::E0601, value.span, in_op("the attribute is no predicate, expected div_by, same_elements or bounded"));
+    return fail(Code::E0601, value.span,
+                in_op("the attribute is no predicate, expected div_by, same_elements or bounded"));
   }
   for (const std::string_view word : {"div_by", "same_elements", "bounded"}) alternative(word);
   return unexpected({});
@@ -298,7 +312,8 @@ bool Parser::parse_predicate_body(std::string_view word, AttrId& out) {
     a.bits = static_cast<uint64_t>(divisor);
     if (accept(Tok::Comma)) {
       a.ints.resize(2);
-      if (!expect_word("every") || !parse_sint(a.ints[0]) || !expect_word("along") || !parse_sint(a.ints[1])) return false;
+      if (!expect_word("every") || !parse_sint(a.ints[0]) || !expect_word("along") || !parse_sint(a.ints[1]))
+        return false;
     }
   } else if (word == "same_elements") {
     a.tag = AttrTag::SameElements;
@@ -372,70 +387,6 @@ bool Parser::parse_bool(bool& out) {
   }
   advance();
   return true;
-}
-
-// `ahead`: the alias may be defined behind this place.
-bool Parser::use_alias(std::string_view name, Span span, bool ahead, AttrAlias*& out) {
-  ahead = ahead || reading_ahead_;
-  auto it = attr_aliases_.find(name);
-  if (it == attr_aliases_.end() && ahead) {
-    index_aliases_ahead();
-    if (const auto place = ahead_.find(name); place != ahead_.end()) {
-      const Token saved = tok_;
-      const uint32_t saved_end = previous_end_;
-      const bool saved_reading = reading_ahead_;
-      const uint32_t saved_expanded = expanded_;
-      reading_ahead_ = true;
-      restart(place->second.end());
-      const bool ok = read_alias(name, {place->second.begin, place->second.length}, true);
-      reading_ahead_ = saved_reading;
-      expanded_ = saved_expanded;
-      lexer_.seek(saved.end());
-      tok_ = saved;
-      previous_end_ = saved_end;
-      if (!ok) return false;
-      it = attr_aliases_.find(name);
-    }
-  }
-  const std::string text = "alias #" + std::string(name);
-  if (it == attr_aliases_.end()) return fail(Code::E0401, span, text + (ahead ? " is not defined" : " is not defined before this use"));
-  if (it->second.busy) return fail(Code::E0401, span, text + " is defined by itself");
-  if (it->second.broken) return false;
-  out = &it->second;
-  return true;
-}
-
-// At the equal sign of `#name = value`.
-bool Parser::read_alias(std::string_view name, Span name_span, bool ahead) {
-  AttrAlias& alias = attr_aliases_[name];  // stays where it is while others are added
-  alias.name = name_span;
-  alias.busy = alias.broken = true;
-  const uint32_t outer = expanded_;
-  expanded_ = 0;
-  const bool ok = expect(Tok::Equal, "'='") && parse_attr(alias.value);
-  alias.busy = false;
-  alias.nodes = expanded_;
-  alias.end = ahead ? previous_end_ : 0;
-  expanded_ = outer;
-  if (!ok) return false;
-  if (alias.nodes > kMaxAliasNodes && alias.value.kind != AttrValue::Kind::Loc) {
-    return fail(Code::L0102, name_span, "alias #" + std::string(name) + " stands for more than " + std::to_string(kMaxAliasNodes) + " values");
-  }
-  alias.broken = false;
-  return true;
-}
-
-// `#name =` stands nowhere but in definitions, so that a look at the tokens finds them all.
-void Parser::index_aliases_ahead() {
-  if (ahead_known_) return;
-  ahead_known_ = true;
-  Lexer lexer = lexer_;
-  lexer.seek(tok_.begin);
-  for (Token t = lexer.next(); t.kind != Tok::End;) {
-    const Token following = lexer.next();
-    if (t.kind == Tok::Hash && following.kind == Tok::Equal) ahead_.emplace(lexer.text(t).substr(1), t);
-    t = following;
-  }
 }
 
 }  // namespace tile

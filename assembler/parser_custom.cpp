@@ -6,12 +6,18 @@ namespace tile {
 bool Parser::parse_custom(size_t base) {
   switch (static_cast<Opcode>(op_.def->code)) {
     case Opcode::Reduce:
-    case Opcode::Scan: return parse_reduce(base);
-    case Opcode::If: return parse_if(base);
-    case Opcode::For: return parse_for(base);
-    case Opcode::Loop: return parse_loop(base);
-    case Opcode::MakeTensorView: return parse_make_tensor_view(base);
-    default: return parse_shape_query(base);
+    case Opcode::Scan:
+      return parse_reduce(base);
+    case Opcode::If:
+      return parse_if(base);
+    case Opcode::For:
+      return parse_for(base);
+    case Opcode::Loop:
+      return parse_loop(base);
+    case Opcode::MakeTensorView:
+      return parse_make_tensor_view(base);
+    default:
+      return parse_shape_query(base);
   }
 }
 
@@ -73,8 +79,8 @@ bool Parser::parse_reduce(size_t base) {
   std::vector<Span> spans;
   op_.results.clear();
   std::vector<Arg> args;
-  if (!expect(Tok::Colon, "':'") || !walk_types(types) || !expect(Tok::Arrow, "'->'") || !parse_type_list(op_.results, spans) ||
-      !parse_args(args, false))
+  if (!expect(Tok::Colon, "':'") || !walk_types(types) || !expect(Tok::Arrow, "'->'") ||
+      !parse_type_list(op_.results, spans) || !parse_args(args, false))
     return false;
   if (!at(Tok::LBrace)) return unexpected("'{'");
   if (!default_attrs() || !check_count(base)) return false;
@@ -88,7 +94,9 @@ bool Parser::parse_if(size_t base) {
   op_.results.clear();
   std::vector<Span> spans;
   if (!parse_operand(condition)) return false;
-  if (accept(Tok::Arrow) && (!expect(Tok::LParen, "'('") || !parse_type_list(op_.results, spans) || !expect(Tok::RParen, "')'"))) return false;
+  if (accept(Tok::Arrow) &&
+      (!expect(Tok::LParen, "'('") || !parse_type_list(op_.results, spans) || !expect(Tok::RParen, "')'")))
+    return false;
   if (!at(Tok::LBrace)) {
     if (op_.results.empty()) alternative("->");
     return unexpected("'{'");
@@ -189,7 +197,8 @@ bool Parser::parse_loop(size_t base) {
   std::vector<TypeId> carried;
   std::vector<Span> spans;
   if (accept_word("iter_values")) {
-    if (!parse_assignments(0, args) || !expect(Tok::Colon, "':'") || !parse_carried_types(0, 0, args, carried)) return false;
+    if (!parse_assignments(0, args) || !expect(Tok::Colon, "':'") || !parse_carried_types(0, 0, args, carried))
+      return false;
     if (accept(Tok::Arrow)) {
       if (!parse_type_list(op_.results, spans)) return false;
     } else {
@@ -208,7 +217,8 @@ bool Parser::parse_loop(size_t base) {
 
 // , shape = [%n, 64]: numbers and operands of `group`.
 bool Parser::parse_extents(std::string_view word, uint8_t group, std::vector<std::pair<int64_t, Span>>& out) {
-  if (!expect(Tok::Comma, "','") || !expect_word(word) || !expect(Tok::Equal, "'='") || !expect(Tok::LBracket, "'['")) return false;
+  if (!expect(Tok::Comma, "','") || !expect_word(word) || !expect(Tok::Equal, "'='") || !expect(Tok::LBracket, "'['"))
+    return false;
   if (accept(Tok::RBracket)) return true;
   do {
     const Span where = span();
@@ -228,16 +238,19 @@ bool Parser::parse_extents(std::string_view word, uint8_t group, std::vector<std
 }
 
 // What is written in the lists must be what the type says; only text states it twice.
-bool Parser::check_extents(const std::vector<std::pair<int64_t, Span>>& written, std::span<const int64_t> expected, Span list, std::string_view what) {
+bool Parser::check_extents(const std::vector<std::pair<int64_t, Span>>& written, std::span<const int64_t> expected,
+                           Span list, std::string_view what) {
   if (written.size() != expected.size()) {
-    return fail(Code::E0503, list, in_op("found " + std::to_string(written.size()) + " values for " + std::string(what) + ", expected " +
-                                         std::to_string(expected.size()) + " as in the type"));
+    return fail(Code::E0503, list,
+                in_op("found " + std::to_string(written.size()) + " values for " + std::string(what) + ", expected " +
+                      std::to_string(expected.size()) + " as in the type"));
   }
   for (size_t i = 0; i < written.size(); ++i) {
     if (written[i].first == expected[i]) continue;
     const auto number = [](int64_t x) { return x == kDynamic ? std::string("an operand") : std::to_string(x); };
-    return fail(Code::E0503, written[i].second, in_op("found " + number(written[i].first) + " in " + std::string(what) + ", expected " +
-                                                      number(expected[i]) + " as in the type"));
+    return fail(Code::E0503, written[i].second,
+                in_op("found " + number(written[i].first) + " in " + std::string(what) + ", expected " +
+                      number(expected[i]) + " as in the type"));
   }
   return true;
 }
@@ -270,19 +283,24 @@ bool Parser::parse_make_tensor_view(size_t base) {
   }
   if (dynamic_written) {
     const Span where = span_from(begin);
-    if (!dynamic) return fail(Code::E0507, where, in_op("found a type for operands among the extents, but there are none"));
+    if (!dynamic)
+      return fail(Code::E0507, where, in_op("found a type for operands among the extents, but there are none"));
     for (size_t i = 1; i < op_.operands.size(); ++i)
       if (!check_type(op_.operands[i], type, where)) break;
   } else if (dynamic) {
     if (pointer_written) return unexpected("',' and the type of the operands among the extents");
-    return fail(Code::E0507, span_from(begin), in_op("the type of the operands among the extents is missing, expected it and '->' before the type of the view"));
+    return fail(
+        Code::E0507, span_from(begin),
+        in_op(
+            "the type of the operands among the extents is missing, expected it and '->' before the type of the view"));
   }
   if (pointer_written || dynamic_written) {
     if (!expect(Tok::Arrow, "'->'")) return false;
     begin = tok_.begin;
     if (!parse_type(type)) return false;
   }
-  if (!m_.types.is_tensor_view(type)) return fail(Code::E0506, span_from(begin), in_op("found type " + type_text(type) + ", expected a tensor_view"));
+  if (!m_.types.is_tensor_view(type))
+    return fail(Code::E0506, span_from(begin), in_op("found type " + type_text(type) + ", expected a tensor_view"));
   if (!parse_trailing_location(op_.loc)) return false;
   const std::vector<int64_t> view_shape = m_.types.get(type).shape, view_strides = m_.types.get(type).strides;
   if (check_extents(shape, view_shape, lists, "shape")) (void)check_extents(strides, view_strides, lists, "strides");
@@ -293,7 +311,8 @@ bool Parser::parse_make_tensor_view(size_t base) {
   return true;
 }
 
-// get_tensor_shape %v : T -> tile<i32>; the type is that of every result, and there are as many as the view has dimensions.
+// get_tensor_shape %v : T -> tile<i32>; the type is that of every result, and there are as many as the view has
+// dimensions.
 bool Parser::parse_shape_query(size_t base) {
   Operand& source = op_.operands.emplace_back();
   TypeId type = kNone, result = kNone;

@@ -42,8 +42,8 @@ bool Parser::parse_location_inner(LocId& out) {
   Loc l;
   if (accept_word("callsite")) {
     l.kind = Loc::Kind::CallSite;
-    if (!expect(Tok::LParen, "'('") || !parse_location_body(l.callee) || !expect_word("at") || !parse_location_body(l.caller) ||
-        !expect(Tok::RParen, "')'"))
+    if (!expect(Tok::LParen, "'('") || !parse_location_body(l.callee) || !expect_word("at") ||
+        !parse_location_body(l.caller) || !expect(Tok::RParen, "')'"))
       return false;
     return add_location(std::move(l), span_from(begin), out);
   }
@@ -96,9 +96,12 @@ bool Parser::parse_di_loc(LocId& out) {
   LocId inner = kUnknownLoc;
   if (!parse_location_body(inner)) return false;
   Loc l = m_.locs.get(inner);
-  if (l.kind != Loc::Kind::FileLineCol || l.end_column != 0) return fail(Code::E0706, span_from(inner_begin), "the location inside of di_loc is not of the form \"file\":line:column");
+  if (l.kind != Loc::Kind::FileLineCol || l.end_column != 0)
+    return fail(Code::E0706, span_from(inner_begin),
+                "the location inside of di_loc is not of the form \"file\":line:column");
   l.kind = Loc::Kind::Scoped;
-  if (!expect_word("in") || !parse_scope_ref(l.scope, {DebugScope::Kind::Subprogram, DebugScope::Kind::LexicalBlock}, "a subprogram or lexical block"))
+  if (!expect_word("in") || !parse_scope_ref(l.scope, {DebugScope::Kind::Subprogram, DebugScope::Kind::LexicalBlock},
+                                             "a subprogram or lexical block"))
     return false;
   return expect(Tok::Greater, "'>'") && add_location(std::move(l), span_from(begin), out);
 }
@@ -123,7 +126,8 @@ bool Parser::add_location(Loc loc, Span where, LocId& out) {
   part(loc.caller);
   for (const LocId id : loc.parts) part(id);
   if (++depth > kMaxLocDepth) return too_deep(where, "locations", kMaxLocDepth);
-  if (nodes > kMaxLocNodes) return fail(Code::L0102, where, "the location stands for more than " + std::to_string(kMaxLocNodes) + " others");
+  if (nodes > kMaxLocNodes)
+    return fail(Code::L0102, where, "the location stands for more than " + std::to_string(kMaxLocNodes) + " others");
   out = m_.locs.add(std::move(loc));
   if (loc_cost_.size() <= out) loc_cost_.resize(out + 1, {uint16_t{1}, 1u});
   loc_cost_[out] = {static_cast<uint16_t>(depth), static_cast<uint32_t>(nodes)};
@@ -164,7 +168,8 @@ bool Parser::parse_scope_attr(std::string_view word, ScopeId& out) {
     std::string_view what;
     bool optional, set;
   };
-  static constexpr std::initializer_list<Kind> kFile = {Kind::File}, kUnit = {Kind::CompileUnit}, kScope = {Kind::Subprogram, Kind::LexicalBlock};
+  static constexpr std::initializer_list<Kind> kFile = {Kind::File}, kUnit = {Kind::CompileUnit},
+                                               kScope = {Kind::Subprogram, Kind::LexicalBlock};
   Field fields[] = {
       {"file", nullptr, nullptr, &s.file, kFile, "a di_file", false, false},
       {"line", nullptr, &s.line, nullptr, {}, {}, false, false},
@@ -219,7 +224,8 @@ bool Parser::parse_scope_attr(std::string_view word, ScopeId& out) {
   if (!expect(Tok::Greater, "'>'")) return false;
   for (size_t i = 0; i < std::size(fields); ++i) {
     if ((possible >> i & 1) != 0 && !fields[i].optional && !fields[i].set)
-      return fail(Code::E0602, span_from(begin), std::string(word) + " has no field '" + std::string(fields[i].name) + "'");
+      return fail(Code::E0602, span_from(begin),
+                  std::string(word) + " has no field '" + std::string(fields[i].name) + "'");
   }
   return add_scope(s, span_from(begin), out);
 }

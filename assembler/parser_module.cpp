@@ -40,31 +40,37 @@ void Parser::unclosed(const Token& open) {
   end_reported_ = end_reported_ || at(Tok::End);
   op_.def = nullptr;
   fail_with_note(Code::E0305, {open.begin, open.length}, "the region that begins here is not closed",
-                 at(Tok::End) ? Span{tok_.begin, 0} : span(), at(Tok::End) ? "the file ends here" : "the next item begins here");
+                 at(Tok::End) ? Span{tok_.begin, 0} : span(),
+                 at(Tok::End) ? "the file ends here" : "the next item begins here");
 }
 
 // The current word is no operation that may stand here.
 bool Parser::misplaced_op(std::string_view word, std::string_view where) {
   op_.def = nullptr;
-  if (find_op(word)) return fail(Code::E0702, span(), "found " + found() + ", which is not allowed " + std::string(where));
+  if (find_op(word))
+    return fail(Code::E0702, span(), "found " + found() + ", which is not allowed " + std::string(where));
   const std::string near = nearest(word, all_op_names());
-  return fail(Code::E0303, span(), "there is no operation " + found(), near.empty() ? "" : "did you mean '" + near + "'?");
+  return fail(Code::E0303, span(), "there is no operation " + found(),
+              near.empty() ? "" : "did you mean '" + near + "'?");
 }
 
 void Parser::top_level(bool nested) {
   while (!at(Tok::End) && !(nested && at(Tok::RBrace)) && !stopped()) {
-    const uint32_t begin = statement_begin_ = tok_.begin;
-    op_.def = nullptr;
-    if (!top_op(nested)) recover(Level::Top, begin);
+    const Statement statement = begin_statement();
+    if (!top_op(nested)) recover(Level::Top, statement);
   }
 }
 
 bool Parser::top_op(bool nested) {
   if (at(Tok::Hash) || at(Tok::Bang)) {
-    if (nested) return fail(Code::E0302, span(), "an alias is defined inside of a module, expected at the top of the file");
+    if (nested)
+      return fail(Code::E0302, span(), "an alias is defined inside of a module, expected at the top of the file");
     return alias_definition();
   }
-  if (at(Tok::String)) return fail(Code::E0302, span(), "modules, entries and globals are not read in generic form, expected cuda_tile.module, entry or global");
+  if (at(Tok::String))
+    return fail(
+        Code::E0302, span(),
+        "modules, entries and globals are not read in generic form, expected cuda_tile.module, entry or global");
   if (!at(Tok::BareId)) return unexpected("a module, an entry, a global or an alias definition");
   if (at_word("module") || at_word("builtin.module")) return builtin_module();
   if (at_word("cuda_tile.module")) return cuda_module();
@@ -87,11 +93,13 @@ bool Parser::alias_definition() {
     TypeId type = kNone;
     if (!expect(Tok::Equal, "'='") || !parse_type(type)) return false;
     const auto [it, added] = type_aliases_.emplace(name, TypeAlias{type, where});
-    return added || fail_with_note(Code::E0402, where, "!" + std::string(name) + " is defined again", it->second.name, "it is defined here");
+    return added || fail_with_note(Code::E0402, where, "!" + std::string(name) + " is defined again", it->second.name,
+                                   "it is defined here");
   }
   if (const auto it = attr_aliases_.find(name); it != attr_aliases_.end()) {
     if (it->second.name.begin != name_token.begin)
-      return fail_with_note(Code::E0402, where, "#" + std::string(name) + " is defined again", it->second.name, "it is defined here");
+      return fail_with_note(Code::E0402, where, "#" + std::string(name) + " is defined again", it->second.name,
+                            "it is defined here");
     if (it->second.broken) return false;
     restart(it->second.end);  // read ahead already
     return true;
@@ -137,8 +145,7 @@ bool Parser::module_items(const Token& open) {
       unclosed(open);
       return true;
     }
-    const uint32_t begin = statement_begin_ = tok_.begin;
-    op_.def = nullptr;
+    const Statement statement = begin_statement();
     bool ok = false;
     if (starts_item()) {
       ok = item();
@@ -147,7 +154,7 @@ bool Parser::module_items(const Token& open) {
     } else {
       ok = unexpected("entry, global or '}'");
     }
-    if (!ok) recover(Level::Module, begin);
+    if (!ok) recover(Level::Module, statement);
   }
   if (stopped()) return true;
   advance();
@@ -166,7 +173,8 @@ bool Parser::module_attributes(bool cuda) {
         return fail(Code::E0601, value.span, "the producer is no string");
       m_.producer = m_.attrs.get(value.id).string;
     } else {
-      diags_.warn(place(value.span), "attribute '" + std::string(name) + "' of a module has no meaning and is not kept");
+      diags_.warn(place(value.span),
+                  "attribute '" + std::string(name) + "' of a module has no meaning and is not kept");
     }
   }
   return true;
@@ -206,7 +214,8 @@ bool Parser::global() {
   if (!parse_dense(g.value)) return false;
   const uint32_t loc_begin = tok_.begin;
   if (!parse_trailing_location(loc)) return false;
-  if (m_.locs.scope_of(loc) != kNone) return fail(Code::E0706, span_from(loc_begin), in_op("the location of a global has a debug scope, expected none"));
+  if (m_.locs.scope_of(loc) != kNone)
+    return fail(Code::E0706, span_from(loc_begin), in_op("the location of a global has a debug scope, expected none"));
   m_.order.push_back(static_cast<uint32_t>(m_.globals.size()) | Module::kGlobalBit);
   m_.globals.push_back(g);
   return true;
@@ -221,7 +230,8 @@ bool Parser::global_attributes(Global& g) {
       g.visibility = value.id;
     } else if (name == "constant" && value.kind == AttrValue::Kind::Unit) {
       g.constant = true;
-    } else if (name == "alignment" && value.kind == AttrValue::Kind::Attr && m_.attrs.get(value.id).tag == AttrTag::Integer) {
+    } else if (name == "alignment" && value.kind == AttrValue::Kind::Attr &&
+               m_.attrs.get(value.id).tag == AttrTag::Integer) {
       g.alignment = m_.attrs.get(value.id).bits;
     } else if (attr_index(op_def(Opcode::Global), name) >= 0) {
       return fail(Code::E0601, value.span, in_op("'" + std::string(name) + "' cannot have this value"));
@@ -264,7 +274,8 @@ bool Parser::entry() {
   std::vector<Arg> args;
   if (!parse_args(args, true)) return false;
   if (accept(Tok::Arrow)) {
-    if (!at(Tok::LParen) || peek().kind != Tok::RParen) return fail(Code::E0704, span(), in_op("the entry has results, expected none"));
+    if (!at(Tok::LParen) || peek().kind != Tok::RParen)
+      return fail(Code::E0704, span(), in_op("the entry has results, expected none"));
     advance();
     advance();
   }
@@ -300,10 +311,12 @@ bool Parser::entry() {
   unwinding_ = false;
   builder_ = nullptr;
   function_ = nullptr;
+  regions_end_.clear();
   if (!ok || stopped()) return ok;
   builder.finish();
   // Region operations carry their dictionary behind the region and so add it late.
-  std::stable_sort(f.extra_attrs.begin(), f.extra_attrs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(f.extra_attrs.begin(), f.extra_attrs.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   m_.order.push_back(static_cast<uint32_t>(m_.functions.size()));
   m_.functions.push_back(std::move(f));
   return true;

@@ -6,7 +6,9 @@ namespace {
 
 constexpr size_t kMaxCandidates = 4096;  // names looked at for a suggestion
 
-bool all_digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
+bool all_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 }  // namespace
 
@@ -67,8 +69,9 @@ bool Parser::parse_operand(Operand& out) {
   if (b.first == kNone) return true;
   if (index >= b.count) {
     const std::string text = "%" + std::string(m_.str(name));
-    fail_with_note(Code::E0401, out.span, in_op(text + "#" + std::to_string(index) + " is not defined, " + text + " has " +
-                                                std::to_string(b.count) + (b.count == 1 ? " value" : " values")),
+    fail_with_note(Code::E0401, out.span,
+                   in_op(text + "#" + std::to_string(index) + " is not defined, " + text + " has " +
+                         std::to_string(b.count) + (b.count == 1 ? " value" : " values")),
                    b.span, text + " is defined here");
     return true;
   }
@@ -96,7 +99,8 @@ bool Parser::parse_result_names() {
       if (!at(Tok::Int)) return unexpected("the number of results");
       uint64_t count = 0;
       for (char c : text()) count = count > UINT32_MAX ? count : count * 10 + static_cast<uint64_t>(c - '0');
-      if (count == 0 || count > UINT32_MAX) return fail(Code::E0403, span(), "found " + found() + " results, expected at least 1");
+      if (count == 0 || count > UINT32_MAX)
+        return fail(Code::E0403, span(), "found " + found() + " results, expected at least 1");
       r.count = static_cast<uint32_t>(count);
       advance();
     }
@@ -110,8 +114,9 @@ bool Parser::check_count(size_t base) {
   for (size_t i = base; i < names_.size(); ++i) count += names_[i].count;
   const size_t results = op_.results.size();
   if (count == results) return true;
-  return fail(Code::E0403, names_[base].span, in_op("found " + std::to_string(count) + (count == 1 ? " result name" : " result names") +
-                                                    ", expected " + (results == 0 ? "none" : std::to_string(results))));
+  return fail(Code::E0403, names_[base].span,
+              in_op("found " + std::to_string(count) + (count == 1 ? " result name" : " result names") + ", expected " +
+                    (results == 0 ? "none" : std::to_string(results))));
 }
 
 void Parser::name_results(size_t base, InstId inst) {

@@ -70,7 +70,8 @@ bool Parser::parse_attr_word(const AttrDef& def, uint32_t& word) {
       const Span where = span();
       if (!parse_sint_list(values)) return false;
       for (const int64_t v : values)
-        if (v < INT32_MIN || v > INT32_MAX) return fail(Code::E0304, where, in_op("found " + std::to_string(v) + ", which does not fit 32 bits"));
+        if (v < INT32_MIN || v > INT32_MAX)
+          return fail(Code::E0304, where, in_op("found " + std::to_string(v) + ", which does not fit 32 bits"));
       word = m_.attrs.ints(AttrTag::I32Array, std::move(values));
       return true;
     }
@@ -102,7 +103,8 @@ bool Parser::parse_attr_word(const AttrDef& def, uint32_t& word) {
   return false;
 }
 
-// At the brace. Names of the row's attributes set them, others are kept. `inst` is an operation that is emitted already.
+// At the brace. Names of the row's attributes set them, others are kept. `inst` is an operation that is emitted
+// already.
 bool Parser::parse_op_dict(InstId inst) {
   std::vector<std::pair<StringId, AttrValue>> entries;
   if (!parse_dict(entries)) return false;
@@ -121,10 +123,12 @@ bool Parser::parse_op_dict(InstId inst) {
 
 bool Parser::set_attr(size_t index, const AttrValue& value, InstId inst) {
   const AttrDef& def = op_.def->attrs[index];
-  const bool given = inst == kNone ? op_.attr_set[index] : function_->word_spans[function_->attr_word(inst) + index].valid();
+  const bool given =
+      inst == kNone ? op_.attr_set[index] : function_->word_spans[function_->attr_word(inst) + index].valid();
   if (given) return fail(Code::E0402, value.span, in_op("'" + std::string(def.name) + "' is given twice"));
   uint32_t word = kNone;
-  if (!attr_word(def, value, word)) return fail(Code::E0601, value.span, in_op("'" + std::string(def.name) + "' cannot have this value"));
+  if (!attr_word(def, value, word))
+    return fail(Code::E0601, value.span, in_op("'" + std::string(def.name) + "' cannot have this value"));
   if (inst == kNone) {
     mark_attr(index, word, value.span);
   } else {
@@ -154,7 +158,8 @@ bool Parser::attr_word(const AttrDef& def, const AttrValue& value, uint32_t& wor
     case AttrKind::Int: {
       if (a.tag != AttrTag::Integer) return false;
       const unsigned width = info(m_.types.get(a.type).element).bits;
-      const int64_t number = width == 64 ? static_cast<int64_t>(a.bits) : static_cast<int64_t>(a.bits << (64 - width)) >> (64 - width);
+      const int64_t number =
+          width == 64 ? static_cast<int64_t>(a.bits) : static_cast<int64_t>(a.bits << (64 - width)) >> (64 - width);
       if (def.int_bits == 32 && (number < INT32_MIN || number > INT32_MAX)) return false;
       word = int_attr(def, number);
       return true;
@@ -165,16 +170,22 @@ bool Parser::attr_word(const AttrDef& def, const AttrValue& value, uint32_t& wor
     case AttrKind::String:
       word = a.string;
       return a.tag == AttrTag::String;
-    case AttrKind::Dense: return a.tag == AttrTag::Dense;
-    case AttrKind::I32Array: return a.tag == AttrTag::I32Array;
+    case AttrKind::Dense:
+      return a.tag == AttrTag::Dense;
+    case AttrKind::I32Array:
+      return a.tag == AttrTag::I32Array;
     case AttrKind::BoolArray:
       if (a.tag == AttrTag::BoolArray && std::find(a.ints.begin(), a.ints.end(), 1) == a.ints.end()) word = kNone;
       return a.tag == AttrTag::BoolArray;
-    case AttrKind::AttrArray: return a.tag == AttrTag::Array;
-    case AttrKind::Hints: return a.tag == AttrTag::Dictionary;
-    case AttrKind::Predicate: return a.tag == AttrTag::DivBy || a.tag == AttrTag::SameElements || a.tag == AttrTag::Bounded;
+    case AttrKind::AttrArray:
+      return a.tag == AttrTag::Array;
+    case AttrKind::Hints:
+      return a.tag == AttrTag::Dictionary;
+    case AttrKind::Predicate:
+      return a.tag == AttrTag::DivBy || a.tag == AttrTag::SameElements || a.tag == AttrTag::Bounded;
     case AttrKind::Unit:
-    case AttrKind::Symbol: return false;
+    case AttrKind::Symbol:
+      return false;
   }
   return false;
 }

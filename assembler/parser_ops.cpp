@@ -19,9 +19,9 @@ bool Parser::parse_body(Opcode implicit) {
       unclosed(open);
       break;
     }
-    const uint32_t begin = statement_begin_ = tok_.begin;
+    const Statement statement = begin_statement();
     if (!parse_op(terminated)) {
-      recover(Level::Body, begin);
+      recover(Level::Body, statement);
       terminated = true;
     }
     if (unwinding_) break;
@@ -47,7 +47,11 @@ bool Parser::parse_op(bool& terminator) {
     return false;
   };
   if (at(Tok::Value) && !parse_result_names()) return give_up();
-  if (at(Tok::String)) return parse_generic(base) || give_up();
+  if (at(Tok::String)) {
+    const bool ok = parse_generic(base);
+    terminator = op_.def && op_.def->terminator;
+    return ok || give_up();
+  }
   if (!at(Tok::BareId)) {
     unexpected("an operation");
     return give_up();
@@ -109,14 +113,17 @@ bool Parser::walk(const std::vector<FormatNode>& nodes) {
         if (text() == node.text) {
           advance();
         } else if (op_.by_alias && node.text == "->" && i + 1 < nodes.size() && nodes[i + 1].kind == Kind::Type &&
-                   nodes[i + 1].targets[0].is_result && op_.def->results[static_cast<size_t>(nodes[i + 1].targets[0].index)].since > op_.def->since) {
+                   nodes[i + 1].targets[0].is_result &&
+                   op_.def->results[static_cast<size_t>(nodes[i + 1].targets[0].index)].since > op_.def->since) {
           op_.results.clear();  // under its older name an operation may lack the result that it did not have then
           return true;
         } else {
           ok = unexpected("'" + node.text + "'");
         }
         break;
-      case Kind::Operand: ok = walk_operand(node); break;
+      case Kind::Operand:
+        ok = walk_operand(node);
+        break;
       case Kind::Attr:
         if (op_.def->attrs[static_cast<size_t>(node.index)].kind == AttrKind::Unit) {
           ok = walk_units(nodes, i);
@@ -124,13 +131,26 @@ bool Parser::walk(const std::vector<FormatNode>& nodes) {
           ok = walk_attr(static_cast<size_t>(node.index));
         }
         break;
-      case Kind::Group: ok = walk_group(node); break;
-      case Kind::Type: ok = walk_type(node); break;
-      case Kind::Types: ok = walk_types(node); break;
-      case Kind::IndexTypes: ok = walk_index_types(node); break;
-      case Kind::Dict: ok = !at(Tok::LBrace) || parse_op_dict(); break;
-      case Kind::Attributes: ok = !accept_word("attributes") || parse_op_dict(); break;
-      case Kind::Custom: break;
+      case Kind::Group:
+        ok = walk_group(node);
+        break;
+      case Kind::Type:
+        ok = walk_type(node);
+        break;
+      case Kind::Types:
+        ok = walk_types(node);
+        break;
+      case Kind::IndexTypes:
+        ok = walk_index_types(node);
+        break;
+      case Kind::Dict:
+        ok = !at(Tok::LBrace) || parse_op_dict();
+        break;
+      case Kind::Attributes:
+        ok = !accept_word("attributes") || parse_op_dict();
+        break;
+      case Kind::Custom:
+        break;
     }
     if (!ok) return false;
   }
@@ -152,7 +172,8 @@ bool Parser::walk_group(const FormatNode& group) {
     if (child.kind == FormatNode::Kind::Types && group_count(child.index) > 0) return unexpected({});
     if (child.kind != FormatNode::Kind::Type) continue;
     for (const FormatNode::Target& t : child.targets)
-      if (!t.is_result && group_count(t.index) > 0 && op_.def->operands[static_cast<size_t>(t.index)].kind != ValueKind::Token)
+      if (!t.is_result && group_count(t.index) > 0 &&
+          op_.def->operands[static_cast<size_t>(t.index)].kind != ValueKind::Token)
         return unexpected("the type of " + std::string(op_.def->operands[static_cast<size_t>(t.index)].name));
   }
   return true;
@@ -208,8 +229,10 @@ bool Parser::check_type(const Operand& operand, TypeId written, Span where) {
   if (operand.type == kNone || operand.type == written) return true;
   const std::string name(lexer_.text().substr(operand.span.begin, operand.span.length));
   const Span note = operand.value < function_->value_spans.size() ? function_->value_spans[operand.value] : Span{};
-  return fail_with_note(Code::E0501, where, in_op("found type " + type_text(written) + ", expected " + type_text(operand.type) + ", the type of " + name),
-                        note, name + " is defined here");
+  return fail_with_note(
+      Code::E0501, where,
+      in_op("found type " + type_text(written) + ", expected " + type_text(operand.type) + ", the type of " + name),
+      note, name + " is defined here");
 }
 
 bool Parser::walk_type(const FormatNode& node) {
@@ -230,7 +253,9 @@ bool Parser::walk_type(const FormatNode& node) {
       if (!reported) reported = !check_type(o, type, where);
     }
     if (!any)
-      return fail(Code::E0507, where, in_op("found a type for " + std::string(op_.def->operands[static_cast<size_t>(t.index)].name) + ", which is absent"));
+      return fail(Code::E0507, where,
+                  in_op("found a type for " + std::string(op_.def->operands[static_cast<size_t>(t.index)].name) +
+                        ", which is absent"));
   }
   return true;
 }
@@ -262,7 +287,9 @@ bool Parser::walk_index_types(const FormatNode& node) {
   std::vector<Span> spans;
   while (at(Tok::Comma) && types.size() < count) {
     // A token type belongs to what follows: indices are never tokens.
-    if (const Token following = peek(); !types.empty() && (lexer_.text(following) == "token" || lexer_.text(following) == "!cuda_tile.token")) break;
+    if (const Token following = peek();
+        !types.empty() && (lexer_.text(following) == "token" || lexer_.text(following) == "!cuda_tile.token"))
+      break;
     advance();
     const uint32_t begin = tok_.begin;
     if (!parse_type(types.emplace_back())) return false;
@@ -270,7 +297,9 @@ bool Parser::walk_index_types(const FormatNode& node) {
   }
   if (types.size() != 1 && types.size() != count) {
     const Span all{spans.front().begin, spans.back().begin + spans.back().length - spans.front().begin};
-    return fail(Code::E0507, all, in_op("found " + std::to_string(types.size()) + " index types, expected 1 or " + std::to_string(count)));
+    return fail(
+        Code::E0507, all,
+        in_op("found " + std::to_string(types.size()) + " index types, expected 1 or " + std::to_string(count)));
   }
   size_t i = 0;
   for (const Operand& o : op_.operands) {
@@ -291,7 +320,9 @@ bool Parser::infer_results() {
       continue;
     }
     for (const Rule& rule : def.rules) {
-      if (rule.kind != RuleKind::SameType || std::find(rule.at.begin(), rule.at.end(), def.results[r].name) == rule.at.end()) continue;
+      if (rule.kind != RuleKind::SameType ||
+          std::find(rule.at.begin(), rule.at.end(), def.results[r].name) == rule.at.end())
+        continue;
       for (const std::string_view name : rule.at)
         for (const Operand& o : op_.operands)
           if (def.operands[o.group].name == name && o.type != kNone) op_.results[r] = o.type;
@@ -306,7 +337,8 @@ bool Parser::infer_results() {
 bool Parser::emit(size_t names_base, InstId& inst) {
   const OpDef& def = *op_.def;
   const auto by_group = [](const Operand& a, const Operand& b) { return a.group < b.group; };
-  if (!std::is_sorted(op_.operands.begin(), op_.operands.end(), by_group)) std::stable_sort(op_.operands.begin(), op_.operands.end(), by_group);
+  if (!std::is_sorted(op_.operands.begin(), op_.operands.end(), by_group))
+    std::stable_sort(op_.operands.begin(), op_.operands.end(), by_group);
   value_words_.clear();
   operand_spans_.clear();
   result_spans_.clear();
@@ -317,7 +349,8 @@ bool Parser::emit(size_t names_base, InstId& inst) {
     operand_spans_.push_back(o.span);
     if (!segments_.empty()) ++segments_[o.group];
   }
-  for (size_t i = names_base; i < names_.size(); ++i) result_spans_.insert(result_spans_.end(), names_[i].count, names_[i].span);
+  for (size_t i = names_base; i < names_.size(); ++i)
+    result_spans_.insert(result_spans_.end(), names_[i].count, names_[i].span);
   const size_t attrs = def.attrs.size();
   const OpSpans spans{op_.mnemonic, operand_spans_, std::span(op_.attr_spans).first(attrs), result_spans_};
   inst = builder_->op({.op = static_cast<Opcode>(def.code),

@@ -21,18 +21,28 @@ const ElementType* element_by_name(std::string_view word) {
   return nullptr;
 }
 
-// Length of `tile<...>` at the beginning of `text`, if it stands on one line and has nothing but names, signs and digits; else 0.
+// Length of `tile<...>` at the beginning of `text`, if it stands on one line and has nothing but names, signs and
+// digits; else 0.
 uint32_t plain_type_length(std::string_view text) {
   const size_t size = std::min<size_t>(text.size(), kLongestCachedType);
   int depth = 0;
   for (size_t i = 0; i < size; ++i) {
     switch (text[i]) {
-      case '<': ++depth; break;
+      case '<':
+        ++depth;
+        break;
       case '>':
         if (--depth == 0) return static_cast<uint32_t>(i + 1);
         break;
-      case '\n': case '"': case '/': case '#': case '%': case '{': return 0;
-      default: break;
+      case '\n':
+      case '"':
+      case '/':
+      case '#':
+      case '%':
+      case '{':
+        return 0;
+      default:
+        break;
     }
   }
   return 0;
@@ -43,7 +53,8 @@ uint32_t plain_type_length(std::string_view text) {
 bool Parser::parse_type(TypeId& out) {
   const uint32_t begin = tok_.begin;
   uint32_t length = 0;
-  if ((at(Tok::BareId) || at(Tok::Bang)) && lexer_.position() < lexer_.text().size() && lexer_.text()[lexer_.position()] == '<') {
+  if ((at(Tok::BareId) || at(Tok::Bang)) && lexer_.position() < lexer_.text().size() &&
+      lexer_.text()[lexer_.position()] == '<') {
     length = plain_type_length(lexer_.text().substr(begin));
     if (length > 0) {
       out = types_by_text_.find(lexer_.text().substr(begin, length));
@@ -74,12 +85,14 @@ bool Parser::parse_type_body(TypeId& out) {
     word.remove_prefix(1);
     if (word.find('.') == std::string_view::npos) {
       const auto alias = type_aliases_.find(word);
-      if (alias == type_aliases_.end()) return fail(Code::E0401, where, "type alias !" + std::string(word) + " is not defined before this use");
+      if (alias == type_aliases_.end())
+        return fail(Code::E0401, where, "type alias !" + std::string(word) + " is not defined before this use");
       out = alias->second.type;
       advance();
       return true;
     }
-    if (!word.starts_with(kPrefix)) return fail(Code::E0306, where, "found " + found() + ", expected a type of cuda_tile");
+    if (!word.starts_with(kPrefix))
+      return fail(Code::E0306, where, "found " + found() + ", expected a type of cuda_tile");
     word.remove_prefix(kPrefix.size());
   } else if (!at(Tok::BareId)) {
     return unexpected("a type");
@@ -94,15 +107,20 @@ bool Parser::parse_type_body(TypeId& out) {
     return true;
   }
   static constexpr std::pair<std::string_view, TypeKind> kinds[] = {
-      {"ptr", TypeKind::Ptr}, {"tile", TypeKind::Tile}, {"tensor_view", TypeKind::TensorView}, {"partition_view", TypeKind::PartitionView},
-      {"strided_view", TypeKind::StridedView}, {"gather_scatter_view", TypeKind::GatherScatterView}};
+      {"ptr", TypeKind::Ptr},
+      {"tile", TypeKind::Tile},
+      {"tensor_view", TypeKind::TensorView},
+      {"partition_view", TypeKind::PartitionView},
+      {"strided_view", TypeKind::StridedView},
+      {"gather_scatter_view", TypeKind::GatherScatterView}};
   const auto kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == word; });
   if (kind == std::end(kinds)) {
     std::vector<std::string_view> names = {"token"};
     for (const auto& k : kinds) names.push_back(k.first);
     for (const ElementInfo& e : kElementInfo) names.push_back(e.name);
     const std::string near = nearest(word, names);
-    return fail(Code::E0306, where, in_op("found " + found() + ", expected a type"), near.empty() ? "" : "did you mean '" + near + "'?");
+    return fail(Code::E0306, where, in_op("found " + found() + ", expected a type"),
+                near.empty() ? "" : "did you mean '" + near + "'?");
   }
   advance();
   if (!expect(Tok::Less, "'<'")) return false;
@@ -119,7 +137,8 @@ bool Parser::parse_type_body(TypeId& out) {
       if (!parse_type(element)) return false;
       const TypeKind k = m_.types.get(element).kind;
       if (k != TypeKind::Element && k != TypeKind::Ptr)
-        return fail(Code::E0505, span_from(std::max(begin, element_begin)), "found element type " + type_text(element) + ", expected a number or pointer type");
+        return fail(Code::E0505, span_from(std::max(begin, element_begin)),
+                    "found element type " + type_text(element) + ", expected a number or pointer type");
       out = m_.types.tile(element, dims);
       break;
     }
@@ -133,7 +152,8 @@ bool Parser::parse_type_body(TypeId& out) {
   return expect(Tok::Greater, "'>'");
 }
 
-// Extents, each followed by x if `trailing_x`, else with x between them. Here 4x8xf32 is cut at every x, and 0x8 is 0 and x8.
+// Extents, each followed by x if `trailing_x`, else with x between them. Here 4x8xf32 is cut at every x, and 0x8 is 0
+// and x8.
 bool Parser::parse_dims(std::vector<int64_t>& dims, bool dynamic, bool trailing_x) {
   for (;;) {
     if (at(Tok::Question) && dynamic) {
@@ -143,11 +163,13 @@ bool Parser::parse_dims(std::vector<int64_t>& dims, bool dynamic, bool trailing_
       uint32_t end = tok_.begin;
       while (end < tok_.end() && lexer_.text()[end] >= '0' && lexer_.text()[end] <= '9') ++end;
       const Span where{tok_.begin, end - tok_.begin};
-      const std::optional<int64_t> extent = int_literal(Tok::Int, lexer_.text().substr(where.begin, where.length), false);
+      const std::optional<int64_t> extent =
+          int_literal(Tok::Int, lexer_.text().substr(where.begin, where.length), false);
       if (!extent) return fail(Code::E0304, where, "an extent does not fit 64 bits");
       if (*extent == 0) return fail(Code::E0505, where, "found extent 0, expected at least 1");
       dims.push_back(*extent);
-      if (dims.size() > kMaxRank) return fail(Code::E0505, where, "found more than " + std::to_string(kMaxRank) + " dimensions");
+      if (dims.size() > kMaxRank)
+        return fail(Code::E0505, where, "found more than " + std::to_string(kMaxRank) + " dimensions");
       tok_.length = where.length;
       restart(end);
     } else if (trailing_x) {
@@ -172,8 +194,9 @@ bool Parser::parse_sint(int64_t& out, int64_t low, int64_t high) {
   const std::optional<int64_t> value = int_literal(tok_.kind, text(), negative);
   advance();
   if (!value || *value < low || *value > high) {
-    return fail(Code::E0304, span_from(begin), in_op("found " + std::string(lexer_.text().substr(begin, std::min(previous_end_ - begin, 40u))) +
-                                                     ", expected a value from " + std::to_string(low) + " to " + std::to_string(high)));
+    return fail(Code::E0304, span_from(begin),
+                in_op("found " + std::string(lexer_.text().substr(begin, std::min(previous_end_ - begin, 40u))) +
+                      ", expected a value from " + std::to_string(low) + " to " + std::to_string(high)));
   }
   out = *value;
   return true;
@@ -220,7 +243,8 @@ bool Parser::parse_tensor_view(TypeId& out) {
   if (!parse_type(element)) return false;
   const TypeKind kind = m_.types.get(element).kind;
   if (kind != TypeKind::Element && kind != TypeKind::Ptr)
-    return fail(Code::E0505, span_from(element_begin), "found element type " + type_text(element) + ", expected a number type");
+    return fail(Code::E0505, span_from(element_begin),
+                "found element type " + type_text(element) + ", expected a number type");
   const Span element_span = span_from(element_begin);
   bool comma = accept(Tok::Comma), with_strides = false;
   if (comma && at_word("strides")) {
@@ -235,17 +259,20 @@ bool Parser::parse_tensor_view(TypeId& out) {
       if (!accept(Tok::Question) && !parse_sint(stride, 0)) return false;
       if (stride == 0) return fail(Code::E0505, where, "found stride 0, expected at least 1");
       strides.push_back(stride);
-      if (strides.size() > kMaxRank) return fail(Code::E0505, where, "found more than " + std::to_string(kMaxRank) + " strides");
+      if (strides.size() > kMaxRank)
+        return fail(Code::E0505, where, "found more than " + std::to_string(kMaxRank) + " strides");
     } while (accept(Tok::Comma));
     if (!expect(Tok::RBracket, "']'")) return false;
     if (strides.size() != dims.size()) {
-      return fail(Code::E0505, word, "found " + std::to_string(strides.size()) + " strides, expected one for each of " +
-                                         std::to_string(dims.size()) + " dimensions");
+      return fail(Code::E0505, word,
+                  "found " + std::to_string(strides.size()) + " strides, expected one for each of " +
+                      std::to_string(dims.size()) + " dimensions");
     }
     comma = accept(Tok::Comma);
   }
   if (!dims.empty() && !with_strides)
-    return fail(Code::E0505, element_span, "a tensor_view with dimensions has no strides, expected ', strides=[...]' behind the element type");
+    return fail(Code::E0505, element_span,
+                "a tensor_view with dimensions has no strides, expected ', strides=[...]' behind the element type");
   if (comma) {
     AttrValue value;
     if (!parse_attr(value)) return false;
@@ -259,8 +286,8 @@ bool Parser::parse_tensor_view(TypeId& out) {
 
 // tile=(4x8)
 bool Parser::parse_tile_shape(std::vector<int64_t>& dims) {
-  return expect_word("tile") && expect(Tok::Equal, "'='") && expect(Tok::LParen, "'('") && parse_dims(dims, false, false) &&
-         expect(Tok::RParen, "')'");
+  return expect_word("tile") && expect(Tok::Equal, "'='") && expect(Tok::LParen, "'('") &&
+         parse_dims(dims, false, false) && expect(Tok::RParen, "')'");
 }
 
 // Behind partition_view<, strided_view< or gather_scatter_view<
@@ -269,8 +296,11 @@ bool Parser::parse_view(TypeKind kind, TypeId& out) {
   t.kind = kind;
   if (!parse_tile_shape(t.shape) || !expect(Tok::Comma, "','")) return false;
   if (kind == TypeKind::StridedView) {
-    if (!expect_word("traversal_strides") || !expect(Tok::Equal, "'='") || !parse_sint_list(t.strides) || !expect(Tok::Comma, "','")) return false;
-    if (t.strides.size() > kMaxRank) return fail(Code::E0505, span(), "found more than " + std::to_string(kMaxRank) + " traversal strides");
+    if (!expect_word("traversal_strides") || !expect(Tok::Equal, "'='") || !parse_sint_list(t.strides) ||
+        !expect(Tok::Comma, "','"))
+      return false;
+    if (t.strides.size() > kMaxRank)
+      return fail(Code::E0505, span(), "found more than " + std::to_string(kMaxRank) + " traversal strides");
   }
   if (accept_word("padding_value")) {
     if (!expect(Tok::Equal, "'='")) return false;
@@ -287,13 +317,16 @@ bool Parser::parse_view(TypeKind kind, TypeId& out) {
     return fail(Code::E0505, span_from(inner_begin), "found " + type_text(t.inner) + ", expected a tensor_view");
   if (kind == TypeKind::GatherScatterView) {
     int64_t dim = 0;
-    if (!expect(Tok::Comma, "','") || !expect_word("sparse_dim") || !expect(Tok::Equal, "'='") || !parse_sint(dim, 0, INT32_MAX)) return false;
+    if (!expect(Tok::Comma, "','") || !expect_word("sparse_dim") || !expect(Tok::Equal, "'='") ||
+        !parse_sint(dim, 0, INT32_MAX))
+      return false;
     t.sparse_dim = static_cast<uint32_t>(dim);
   } else if (accept(Tok::Comma)) {
     std::vector<int64_t> map;
     const Span word = span();
     if (!expect_word("dim_map") || !expect(Tok::Equal, "'='") || !parse_sint_list(map)) return false;
-    if (map.size() > kMaxRank) return fail(Code::E0505, word, "found more than " + std::to_string(kMaxRank) + " entries of dim_map");
+    if (map.size() > kMaxRank)
+      return fail(Code::E0505, word, "found more than " + std::to_string(kMaxRank) + " entries of dim_map");
     for (const int64_t d : map) {
       if (d < INT32_MIN || d > INT32_MAX) return fail(Code::E0304, word, "an entry of dim_map does not fit 32 bits");
       t.dim_map.push_back(static_cast<int32_t>(d));

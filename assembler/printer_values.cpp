@@ -239,8 +239,8 @@ bool AttrWriter::predicate(const Attr& a) {
   }
 }
 
-// Numbers carry their type except where the text gives it to a bare number: i64, decimal f64, true and false; in hints a bare
-// integer is an i32 where it fits.
+// Numbers carry their type except where the text gives it to a bare number: i64, decimal f64, true and false. Integers of hints
+// never carry it: writers use i32 and i64 there and mean the same.
 void AttrWriter::typed_number(const Attr& a) {
   const ElementType t = a.type < m_.types.size() ? m_.types.get(a.type).element : ElementType::I64;
   const bool fits = a.tag == AttrTag::Float ? info(t).is_float : info(t).is_int;
@@ -250,8 +250,7 @@ void AttrWriter::typed_number(const Attr& a) {
   }
   const std::string number = element_text(t, a.bits);
   out_ += number;
-  const auto small = static_cast<int64_t>(static_cast<int32_t>(a.bits)) == static_cast<int64_t>(a.bits);
-  const bool bare_int = in_hints_ ? t == ElementType::I32 || (t == ElementType::I64 && !small) : t == ElementType::I64;
+  const bool bare_int = t == ElementType::I64 || (in_hints_ && a.tag == AttrTag::Integer);
   const bool bare = bare_int || t == ElementType::I1 || (t == ElementType::F64 && !number.starts_with("0x"));
   if (!bare) out_ += " : " + std::string(info(t).name);
 }

@@ -18,7 +18,9 @@ class TextMap {
     for (size_t i = h & mask_;; i = (i + 1) & mask_) {
       const Slot& s = slots_[i];
       if (s.value == kMissing) return kMissing;
-      if (s.tag == static_cast<uint32_t>(h >> 32) && s.length == key.size() && std::memcmp(s.key, key.data(), key.size()) == 0) return s.value;
+      if (s.tag == static_cast<uint32_t>(h >> 32) && s.length == key.size() &&
+          std::memcmp(s.key, key.data(), key.size()) == 0)
+        return s.value;
     }
   }
 

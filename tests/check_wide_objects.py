@@ -24,7 +24,7 @@ def shared_code(listing):
             continue
         kind, name = symbol.groups()
         # V and u are data, which holds no instruction.
-        if kind == "W" or "_GLOBAL__sub_I" in name or "global constructors keyed" in name or name.startswith("__cxx_global_var_init"):
+        if kind == "W" or re.search(r"_GLOBAL__sub_I|global constructors keyed|^__cxx_global_var_init", name):
             found.append((member, name))
     return found
 

@@ -99,6 +99,7 @@ class Merger {
       at = end + 1;
     }
     after_.resize(lines_.size() + 1);
+    behind_.resize(lines_.size());
     for (const Anchor& a : anchors) {
       const size_t line = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), a.output) - starts_.begin()) - 1;
       anchors_.push_back({a.source, line});
@@ -114,21 +115,26 @@ class Merger {
   }
 
   std::string text() const {
-    std::vector<std::string> out;
-    const auto add = [&](const std::string& line) {
-      const bool useless = line.empty() && (out.empty() || out.back().empty() || out.back().ends_with("{"));
-      if (useless) return;
-      if (trimmed(line).starts_with("}") && !out.empty() && out.back().empty()) out.pop_back();
-      out.push_back(line);
-    };
-    for (const std::string& line : after_[0]) add(line);
-    for (size_t l = 0; l < lines_.size(); ++l) {
-      add(lines_[l]);
-      for (const std::string& line : after_[l + 1]) add(line);
-    }
-    while (!out.empty() && out.back().empty()) out.pop_back();
     std::string text;
-    for (const std::string& line : out) text += line + "\n";
+    std::string_view last = "{";  // of the lines so far, without its comment
+    bool blank = false;           // a blank line waits for what follows it
+    const auto add = [&](std::string_view line, std::string_view comment) {
+      if (line.empty() && comment.empty()) {
+        blank = !last.ends_with("{");
+        return;
+      }
+      if (blank && !trimmed(line).starts_with("}")) text += "\n";
+      blank = false;
+      last = comment.empty() || !line.empty() ? line : comment;
+      text += line;
+      if (!comment.empty()) text += line.empty() ? comment : "  " + std::string(comment);
+      text += "\n";
+    };
+    for (const std::string& line : after_[0]) add({}, line);
+    for (size_t l = 0; l < lines_.size(); ++l) {
+      add(lines_[l], behind_[l]);
+      for (const std::string& line : after_[l + 1]) add({}, line);
+    }
     return text;
   }
 
@@ -160,16 +166,16 @@ class Merger {
     }
     const std::string& before = lines_[static_cast<size_t>(line)];
     if (e.behind) {
-      lines_[static_cast<size_t>(line)] += "  " + e.text;
+      std::string& comment = behind_[static_cast<size_t>(line)];
+      comment += (comment.empty() ? "" : "  ") + e.text;
       return;
     }
-    const size_t indent = std::min(before.find_first_not_of(' '), before.size());
-    const bool inside = before.substr(0, before.find("  //")).ends_with("{");
-    after_[static_cast<size_t>(line) + 1].push_back(e.text.empty() ? "" : std::string(indent + (inside ? 2 : 0), ' ') + e.text);
+    const size_t indent = std::min(before.find_first_not_of(' '), before.size()) + (before.ends_with("{") ? 2 : 0);
+    after_[static_cast<size_t>(line) + 1].push_back(e.text.empty() ? "" : std::string(indent, ' ') + e.text);
   }
 
   std::vector<size_t> starts_;
-  std::vector<std::string> lines_;
+  std::vector<std::string> lines_, behind_;                 // as printed; comments behind them
   std::vector<std::vector<std::string>> after_;             // by line + 1; 0: in front
   std::vector<std::pair<uint32_t, size_t>> anchors_;        // offset in the source, line
   std::vector<uint32_t> closes_;

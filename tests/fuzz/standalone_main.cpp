@@ -1,5 +1,6 @@
-// A small driver for fuzz targets where libFuzzer is missing: runs every given file, then random changes of them until the time is up.
-// It understands the options of tests/fuzz/run.sh and ignores the others; sanitizers and the signal end it when an input fails.
+// A small driver for fuzz targets where libFuzzer is missing: runs every given file, then random changes of them until
+// the time is up. It understands the options of tests/fuzz/run.sh and ignores the others; sanitizers and the signal end
+// it when an input fails.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -44,8 +45,12 @@ Bytes mutate(Bytes input, const std::vector<Bytes>& pool, std::mt19937_64& rando
       case 1:
         if (left > 0) input[at] = kAwkward[below(sizeof kAwkward)];
         break;
-      case 2: input.insert(place, static_cast<uint8_t>(random())); break;
-      case 3: input.erase(place, place + static_cast<std::ptrdiff_t>(below(std::min<size_t>(left, 16) + 1))); break;
+      case 2:
+        input.insert(place, static_cast<uint8_t>(random()));
+        break;
+      case 3:
+        input.erase(place, place + static_cast<std::ptrdiff_t>(below(std::min<size_t>(left, 16) + 1)));
+        break;
       case 4: {
         const Bytes piece(place, place + static_cast<std::ptrdiff_t>(below(std::min<size_t>(left, 64) + 1)));
         input.insert(input.begin() + static_cast<std::ptrdiff_t>(at), piece.begin(), piece.end());
@@ -106,7 +111,8 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(seed);
   const auto stop = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   size_t runs = files.size();
-  for (; std::chrono::steady_clock::now() < stop; ++runs) run(mutate(pool[random() % pool.size()], pool, random, longest));
+  for (; std::chrono::steady_clock::now() < stop; ++runs)
+    run(mutate(pool[random() % pool.size()], pool, random, longest));
   std::printf("%zu runs, no failure\n", runs);
   std::error_code ignored;
   std::filesystem::remove(artifact, ignored);

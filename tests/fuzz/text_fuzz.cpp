@@ -1,4 +1,5 @@
-// Any bytes as text: the parser must end in a module or in errors, and what it reads must print to text that reads back the same.
+// Any bytes as text: the parser must end in a module or in errors, and what it reads must print to text that reads back
+// the same.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -9,7 +10,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tile;
   Diagnostics diags;
-  const Result<Module> module = parse_text(std::make_shared<Source>("fuzz", std::string(reinterpret_cast<const char*>(data), size)), diags);
+  const Result<Module> module =
+      parse_text(std::make_shared<Source>("fuzz", std::string(reinterpret_cast<const char*>(data), size)), diags);
   if (!module) {
     if (!diags.has_errors()) std::abort();
     (void)render(diags);

@@ -23,7 +23,9 @@ Diagnostic diagnostic(Place place, std::string message = "found x, expected y") 
   return {Code::E0504, std::move(place), std::move(message), {}, {}, {}};
 }
 
-std::string rendered(Place place) { return render(diagnostic(std::move(place))); }
+std::string rendered(Place place) {
+  return render(diagnostic(std::move(place)));
+}
 
 /// The source line and the caret line of a rendered diagnostic, without the margin.
 struct Snippet {
@@ -205,7 +207,8 @@ TEST_CASE("a long line is cut to a window around the mark") {
 }
 
 TEST_CASE("every offset and length of an awkward text can be rendered") {
-  const std::string text = "\t\xc3\xa4\n\r\n\xff\xe2\x80\xae" + std::string(200, '\t') + "\xf0\x9f\x98\x80\n" + std::string("\0", 1);
+  const std::string text =
+      "\t\xc3\xa4\n\r\n\xff\xe2\x80\xae" + std::string(200, '\t') + "\xf0\x9f\x98\x80\n" + std::string("\0", 1);
   for (size_t begin = 0; begin <= text.size() + 1; ++begin) {
     for (const size_t length : {size_t{0}, size_t{1}, size_t{3}, size_t{1000}}) {
       CHECK(rendered(at(text, begin, length)).find('^') != std::string::npos);
@@ -261,8 +264,10 @@ TEST_CASE("colour changes nothing but colour") {
   d.help = "h";
   std::string colored = render(d, true), plain;
   for (size_t i = 0; i < colored.size(); ++i) {
-    if (colored[i] == '\x1b') i = colored.find('m', i);
-    else plain += colored[i];
+    if (colored[i] == '\x1b')
+      i = colored.find('m', i);
+    else
+      plain += colored[i];
   }
   CHECK(colored != plain);
   CHECK(plain == render(d));

@@ -731,3 +731,55 @@ TEST_CASE("the four kinds of illegal views that text cannot write") {
   CHECK(check({.kind = TypeKind::PartitionView, .shape = {}, .dim_map = {}}) == "its tile has rank 0, expected at least 1");
   CHECK(check({.kind = TypeKind::StridedView, .shape = {4, 4}, .strides = {1}, .dim_map = {0, 1}}) == "it has 1 traversal stride, expected 2 (its rank)");
 }
+
+TEST_CASE("ftof accepts exactly the modes of its table, for every pair of types") {
+  using E = ElementType;
+  // Digits are encodings: 0 nearest_even, 1 zero, 2 negative_inf, 3 positive_inf, 7 nearest_away. Narrow: the last five types but f8E8M0FNU.
+  struct Row {
+    E from;
+    const char *f16, *bf16, *tf32, *f32, *f64, *narrow, *e8m0;
+  };
+  const Row rows[] = {{E::F4E2M1FN, "01237", "01237", "01237", "01237", "01237", "0", "13"},
+                      {E::F8E4M3FN, "01237", "01237", "01237", "01237", "01237", "0", "13"},
+                      {E::F8E5M2, "01237", "01237", "01237", "01237", "01237", "0", "13"},
+                      {E::F8E8M0FNU, "01", "01", "01", "01", "01237", "0", ""},
+                      {E::NV8E5M3FNU, "01", "01237", "01237", "01237", "01237", "0", "13"},
+                      {E::F16, "", "01", "01237", "01237", "01237", "0", "13"},
+                      {E::BF16, "01", "", "01237", "01237", "01237", "0", "13"},
+                      {E::TF32, "01", "01", "", "01237", "01237", "0", "13"},
+                      {E::F32, "01", "01", "017", "", "01237", "0", "13"},
+                      {E::F64, "01", "01", "01", "0123", "", "0", "13"}};
+  for (const Row& row : rows) {
+    for (const E to : {E::F16, E::BF16, E::TF32, E::F32, E::F64, E::F8E4M3FN, E::F8E5M2, E::F8E8M0FNU, E::F4E2M1FN, E::NV8E5M3FNU}) {
+      std::string accepted;
+      for (uint32_t mode = 0; mode < 8; ++mode) {
+        Kit k;
+        const TypeId from_type = k.tile(row.from, {2}), to_type = k.tile(to, {2});
+        k.entry();
+        const ValueId x = k.constant(from_type, std::string(info(row.from).storage, '\0'));
+        k.op(Opcode::FToF, {x}, {mode}, {to_type});
+        k.ret();
+        if (codes(k.check()).empty()) accepted += static_cast<char>('0' + mode);
+      }
+      const char* want = to == E::F16 ? row.f16 : to == E::BF16 ? row.bf16 : to == E::TF32 ? row.tf32 : to == E::F32 ? row.f32 : to == E::F64 ? row.f64 : to == E::F8E8M0FNU ? row.e8m0 : row.narrow;
+      INFO(info(row.from).name, " to ", info(to).name);
+      CHECK(accepted == (row.from == to ? "" : want));
+    }
+  }
+}
+
+TEST_CASE("atomic modes go with exactly the element types of their table") {
+  using E = ElementType;
+  const std::string want[] = {"i32 i64", "i32 i64", "i32 i64", "i32 i64", "f16 bf16 f32 f64", "i32 i64", "i32 i64", "i32 i64", "i32 i64", "i32 i64 f32 f64"};
+  for (uint32_t mode = 0; mode < 10; ++mode) {
+    std::string accepted;
+    for (const E e : {E::I1, E::I8, E::I16, E::I32, E::I64, E::F16, E::BF16, E::F32, E::TF32, E::F64, E::F8E5M2}) {
+      Kit k;
+      k.entry({k.ptrs(e), k.tile(e)});
+      k.op(Opcode::AtomicRMWTko, {0, 1}, {1, 0, mode}, {k.tile(e), k.token()}, {1, 1, 0, 0});
+      k.ret();
+      if (codes(k.check()).empty()) accepted += (accepted.empty() ? "" : " ") + std::string(info(e).name);
+    }
+    CHECK(accepted == want[mode]);
+  }
+}

@@ -1,6 +1,6 @@
 // What happens when a consistency check of this project fails: one line on stderr, then abort.
-// This is the one place where the library writes or ends the process: the state is unknown, going on could corrupt results.
-// Tools turn SIGABRT into exit code 70; fuzzers and debuggers see the abort itself.
+// This is the one place where the library writes or ends the process: the state is unknown, going on could corrupt
+// results. Tools turn SIGABRT into exit code 70; fuzzers and debuggers see the abort itself.
 #include "vm/base/check.h"
 
 #include <cstdio>

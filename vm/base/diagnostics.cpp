@@ -15,12 +15,15 @@ constexpr std::array<CodeInfo, static_cast<size_t>(Code::kCount)> kCodes = {{
 #undef TILE_CODE
 }};
 
-bool is_warning(const Diagnostic& d) { return code_info(d.code).cls == FailureClass::Warning; }
+bool is_warning(const Diagnostic& d) {
+  return code_info(d.code).cls == FailureClass::Warning;
+}
 
 // Words longer than this get no suggestion: the distance costs the product of both lengths.
 constexpr size_t kLongestWord = 64;
 
-// Edit distance with insertion, deletion, substitution and exchange of neighbours, each of cost 1 (optimal string alignment).
+// Edit distance with insertion, deletion, substitution and exchange of neighbours, each of cost 1 (optimal string
+// alignment).
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::array<std::array<size_t, kLongestWord * 2 + 1>, 3> rows{};
   auto *before = &rows[0], *last = &rows[1], *now = &rows[2];
@@ -50,15 +53,24 @@ const CodeInfo& code_info(Code code) {
 
 const char* class_name(FailureClass cls) {
   switch (cls) {
-    case FailureClass::Malformed: return "malformed";
-    case FailureClass::Invalid: return "invalid";
-    case FailureClass::Unsupported: return "unsupported";
-    case FailureClass::Trap: return "trap";
-    case FailureClass::Exhausted: return "exhausted";
-    case FailureClass::Environment: return "environment";
-    case FailureClass::Internal: return "internal";
-    case FailureClass::Usage: return "usage";
-    case FailureClass::Warning: return "warning";
+    case FailureClass::Malformed:
+      return "malformed";
+    case FailureClass::Invalid:
+      return "invalid";
+    case FailureClass::Unsupported:
+      return "unsupported";
+    case FailureClass::Trap:
+      return "trap";
+    case FailureClass::Exhausted:
+      return "exhausted";
+    case FailureClass::Environment:
+      return "environment";
+    case FailureClass::Internal:
+      return "internal";
+    case FailureClass::Usage:
+      return "usage";
+    case FailureClass::Warning:
+      return "warning";
   }
   return "internal";
 }
@@ -67,13 +79,20 @@ int exit_code(FailureClass cls) {
   switch (cls) {
     case FailureClass::Malformed:
     case FailureClass::Invalid:
-    case FailureClass::Unsupported: return 1;
-    case FailureClass::Usage: return 2;
-    case FailureClass::Environment: return 3;
-    case FailureClass::Trap: return 4;
-    case FailureClass::Exhausted: return 6;
-    case FailureClass::Internal: return 70;
-    case FailureClass::Warning: return 0;
+    case FailureClass::Unsupported:
+      return 1;
+    case FailureClass::Usage:
+      return 2;
+    case FailureClass::Environment:
+      return 3;
+    case FailureClass::Trap:
+      return 4;
+    case FailureClass::Exhausted:
+      return 6;
+    case FailureClass::Internal:
+      return 70;
+    case FailureClass::Warning:
+      return 0;
   }
   return 70;
 }
@@ -110,7 +129,8 @@ FailedTag Diagnostics::error(Code code, Place place, std::string message, std::s
   return error(Diagnostic{code, std::move(place), std::move(message), {}, std::move(help), {}});
 }
 
-// Errors past the limit are counted and dropped, and so are warnings past as many: input cannot make the list grow for ever.
+// Errors past the limit are counted and dropped, and so are warnings past as many: input cannot make the list grow for
+// ever.
 FailedTag Diagnostics::error(Diagnostic d) {
   if (is_warning(d)) {
     const size_t kept_errors = std::min(errors_, limit);
@@ -122,7 +142,9 @@ FailedTag Diagnostics::error(Diagnostic d) {
   return Failed;
 }
 
-void Diagnostics::warn(Place place, std::string message) { error(Code::W0001, std::move(place), std::move(message)); }
+void Diagnostics::warn(Place place, std::string message) {
+  error(Code::W0001, std::move(place), std::move(message));
+}
 
 const Diagnostic* Diagnostics::first_error() const {
   const auto found = std::find_if(all_.begin(), all_.end(), [](const Diagnostic& d) { return !is_warning(d); });

@@ -1,5 +1,6 @@
 // Diagnostics as text for people: place, message, the source line with carets, notes and help. Nothing is printed here.
-// All bytes that come from input (names, lines, messages) are escaped, so that input can neither steer a terminal nor forge lines.
+// All bytes that come from input (names, lines, messages) are escaped: input can neither steer a terminal nor forge
+// lines.
 #include <algorithm>
 #include <cstdio>
 
@@ -8,8 +9,8 @@
 namespace tile {
 namespace {
 
-constexpr size_t kWindow = 110;   // cells of a source line that are shown
-constexpr size_t kLead = 50;      // of these, cells before the marked place when the line is cut there
+constexpr size_t kWindow = 110;  // cells of a source line that are shown
+constexpr size_t kLead = 50;     // of these, cells before the marked place when the line is cut there
 constexpr size_t kTabStop = 4;
 
 // One piece of displayed text: `bytes` of input shown as `text`, `cells` wide.
@@ -41,7 +42,8 @@ bool is_hidden(uint32_t c) {
          (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
-// The glyph at the start of `s`, which is not empty. Tabs reach to the next stop after `column`, or are escaped with column == npos.
+// The glyph at the start of `s`, which is not empty. Tabs reach to the next stop after `column`; with column == npos
+// they are escaped.
 Glyph glyph_at(std::string_view s, size_t column) {
   char escaped[16];
   uint32_t c = 0;
@@ -87,8 +89,8 @@ constexpr const char* kMagenta = "1;35";
 constexpr const char* kCyan = "1;36";
 constexpr const char* kGreen = "1;32";
 
-// `line` and, below it, carets under `length` bytes from `begin` (at least one caret). Long lines are cut to a window around `begin`.
-// The work depends on the window, not on the length of the line.
+// `line` and, below it, carets under `length` bytes from `begin` (at least one caret). Long lines are cut to a window
+// around `begin`; the work depends on the window, not on the length of the line.
 std::string snippet(const std::string& margin, std::string_view line, size_t begin, size_t length, const Paint& paint) {
   begin = std::min(begin, line.size());
   const size_t end = begin + std::min(length, line.size() - begin);
@@ -135,13 +137,13 @@ std::string snippet(const std::string& margin, std::string_view line, size_t beg
   return margin + " |" + (shown.empty() ? "" : " " + shown) + "\n" + blank + " | " + paint(kGreen, marks) + "\n";
 }
 
-// Where operand `index` stands in a printed instruction: the index-th value name behind the results. The order of text and
-// operands agrees except in operations with a body, which are left unmarked.
+// Where operand `index` stands in a printed instruction: the index-th value name behind the results. The order of text
+// and operands agrees except in operations with a body, which are left unmarked.
 bool find_operand(std::string_view printed, std::string_view op, int64_t index, size_t& begin, size_t& length) {
   if (index < 0 || op == "for" || op == "loop" || op == "reduce" || op == "scan") return false;
   const auto is_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '$' ||
-           c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '$' || c == '-';
   };
   size_t at = 0;
   if (printed.starts_with('%')) {
@@ -165,16 +167,21 @@ bool find_operand(std::string_view printed, std::string_view op, int64_t index, 
   return false;
 }
 
-std::string_view first_line(std::string_view s) { return s.substr(0, s.find('\n')); }
+std::string_view first_line(std::string_view s) {
+  return s.substr(0, s.find('\n'));
+}
 
-bool in_text(const Place& p) { return p.source && p.span.valid(); }
+bool in_text(const Place& p) {
+  return p.source && p.span.valid();
+}
 
 void append_part(std::string& out, const std::string& part, const char* separator = ": ") {
   if (!out.empty() && !part.empty()) out += separator;
   out += part;
 }
 
-// "file:line:col", "k.tilebc: @softmax inst 17 (max_f)", "k.tilebc: byte 24", "argument 3 (%c)", or what is known of it.
+// "file:line:col", "k.tilebc: @softmax inst 17 (max_f)", "k.tilebc: byte 24", "argument 3 (%c)", or what is known of
+// it.
 std::string place_text(const Place& p, bool operand_marked) {
   std::string out = escape(p.source ? p.source->name() : p.file);
   if (in_text(p)) {
@@ -230,8 +237,8 @@ std::string render(const Diagnostic& d, bool color) {
   size_t begin = 0, length = 0;
   const bool marked = find_operand(first_line(d.place.printed), d.place.op, d.place.operand, begin, length);
 
-  std::string out = headline(place_text(d.place, marked), warning ? "warning" : "error", warning ? kMagenta : kRed, d.message,
-                             paint);
+  std::string out =
+      headline(place_text(d.place, marked), warning ? "warning" : "error", warning ? kMagenta : kRed, d.message, paint);
   out += std::string(" [") + info.name + "]\n";
   out += render_place(d.place, paint);
   if (!d.place.debug_loc.empty()) {
@@ -248,7 +255,9 @@ std::string render(const Diagnostics& d, bool color) {
   std::string out;
   for (const Diagnostic& one : d.all()) out += render(one, color);
   if (d.error_count() > d.limit) {
-    out += headline("", "note", kCyan, "only the first " + std::to_string(d.limit) + " errors are shown", Paint{color}) + "\n";
+    out +=
+        headline("", "note", kCyan, "only the first " + std::to_string(d.limit) + " errors are shown", Paint{color}) +
+        "\n";
   }
   return out;
 }

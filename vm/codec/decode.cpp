@@ -1,5 +1,6 @@
-// tilebc -> Module, in the trust order size, identifier and version, FlatBuffers verifier, structure: the entry point, and the records
-// of strings, globals and functions. Every index is compared with its table and every count with what is left before it is used.
+// tilebc -> Module, in the trust order size, identifier and version, FlatBuffers verifier, structure: the entry point,
+// and the records of strings, globals and functions. Every index is compared with its table and every count with what
+// is left before it is used.
 #include <algorithm>
 
 #include "vm/codec/decoder.h"
@@ -24,7 +25,9 @@ uint32_t peek_major(const uint8_t* data, size_t size) {
   return table->GetField<uint16_t>(field, 0);
 }
 
-std::string version_text(uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); }
+std::string version_text(uint32_t major, uint32_t minor) {
+  return std::to_string(major) + "." + std::to_string(minor);
+}
 
 }  // namespace
 
@@ -40,9 +43,13 @@ Result<Module> decode_tilebc(std::span<const uint8_t> bytes, const std::string& 
     return diags.error(code, place, message);
   };
   if (bytes.size() > kMaxTilebcBytes)
-    return fail(Code::L0101, "the file has " + std::to_string(bytes.size()) + " bytes, the limit is " + std::to_string(kMaxTilebcBytes));
+    return fail(Code::L0101, "the file has " + std::to_string(bytes.size()) + " bytes, the limit is " +
+                                 std::to_string(kMaxTilebcBytes));
   if (bytes.size() < kMinTilebcBytes)
-    return fail(Code::E0201, "the file has " + std::to_string(bytes.size()) + " bytes, expected at least " + std::to_string(kMinTilebcBytes), 0);
+    return fail(
+        Code::E0201,
+        "the file has " + std::to_string(bytes.size()) + " bytes, expected at least " + std::to_string(kMinTilebcBytes),
+        0);
   if (!is_tilebc(bytes)) return fail(Code::E0202, "bytes 4 to 7 are not the identifier TILE", 4);
   // The verifier wants an aligned buffer; callers may hold any.
   std::vector<uint64_t> aligned;
@@ -53,18 +60,21 @@ Result<Module> decode_tilebc(std::span<const uint8_t> bytes, const std::string& 
     data = reinterpret_cast<const uint8_t*>(aligned.data());
   }
   if (const uint32_t major = peek_major(data, bytes.size()); major != kTilebcMajor && major != 0)
-    return fail(Code::E0203, "the file is tilebc " + std::to_string(major) + ", this program reads " + version_text(kTilebcMajor, kTilebcMinor));
-  flatbuffers::Verifier verifier(data, bytes.size(), kMaxTilebcDepth, kMaxTilebcTables);
-  if (!bc::VerifyModuleBuffer(verifier)) return fail(Code::E0204, "the FlatBuffers structure is damaged or the file is cut off");
-  const bc::Module& root = *bc::GetModule(data);
-  // Writers stamp the lowest versions that say what the module needs, so a newer stamp means fields that would be missed here.
-  if (root.format_major() != kTilebcMajor || root.format_minor() > kTilebcMinor)
-    return fail(Code::E0203, "the file is tilebc " + version_text(root.format_major(), root.format_minor()) + ", this program reads up to " +
+    return fail(Code::E0203, "the file is tilebc " + std::to_string(major) + ", this program reads " +
                                  version_text(kTilebcMajor, kTilebcMinor));
+  flatbuffers::Verifier verifier(data, bytes.size(), kMaxTilebcDepth, kMaxTilebcTables);
+  if (!bc::VerifyModuleBuffer(verifier))
+    return fail(Code::E0204, "the FlatBuffers structure is damaged or the file is cut off");
+  const bc::Module& root = *bc::GetModule(data);
+  // Writers stamp the lowest versions that say what the module needs, so a newer stamp means fields that would be
+  // missed here.
+  if (root.format_major() != kTilebcMajor || root.format_minor() > kTilebcMinor)
+    return fail(Code::E0203, "the file is tilebc " + version_text(root.format_major(), root.format_minor()) +
+                                 ", this program reads up to " + version_text(kTilebcMajor, kTilebcMinor));
   if (root.version_minor() < kOldestVersion.minor || root.version_minor() > kNewestVersion.minor)
-    return fail(Code::E0203, "the program needs Tile IR " + version_text(kOldestVersion.major, root.version_minor()) + ", this program knows " +
-                                 version_text(kOldestVersion.major, kOldestVersion.minor) + " to " +
-                                 version_text(kNewestVersion.major, kNewestVersion.minor));
+    return fail(Code::E0203, "the program needs Tile IR " + version_text(kOldestVersion.major, root.version_minor()) +
+                                 ", this program knows " + version_text(kOldestVersion.major, kOldestVersion.minor) +
+                                 " to " + version_text(kNewestVersion.major, kNewestVersion.minor));
   return TilebcDecoder(root, bytes.size(), name, diags).run();
 }
 
@@ -77,7 +87,8 @@ TilebcDecoder::TilebcDecoder(const bc::Module& root, size_t file_bytes, const st
 }
 
 Result<Module> TilebcDecoder::run() {
-  if (strings() && types() && attributes() && scopes() && locs() && globals() && functions() && order()) return std::move(m_);
+  if (strings() && types() && attributes() && scopes() && locs() && globals() && functions() && order())
+    return std::move(m_);
   return Failed;
 }
 
@@ -92,8 +103,18 @@ bool TilebcDecoder::fail(Code code, const std::string& message) {
 }
 
 bool TilebcDecoder::charge(uint64_t bytes) {
-  if (bytes > uses_left_) return fail(Code::L0103, "records, strings and attributes are shared so often that their uses exceed the limit");
+  if (bytes > uses_left_)
+    return fail(Code::L0103, "records, strings and attributes are shared so often that their uses exceed the limit");
   uses_left_ -= bytes;
+  return true;
+}
+
+bool TilebcDecoder::numbers(const Vector<int64_t>* from, std::vector<int64_t>& to) {
+  if (!from) return true;
+  if (reinterpret_cast<uintptr_t>(from->Data()) % alignof(int64_t) != 0)
+    return fail(Code::E0204, "a vector of 64-bit numbers is not aligned");
+  if (!charge_vector(from, sizeof(int64_t))) return false;
+  to.assign(from->begin(), from->end());
   return true;
 }
 
@@ -102,7 +123,8 @@ bool TilebcDecoder::find(uint32_t index, const Ids& ids, const char* what, uint3
   if (index == kNone && optional) return true;
   if (index >= ids.size()) {
     const std::string found = index == kNone ? "is missing" : std::to_string(index);
-    return fail(Code::E0205, std::string(what) + " " + found + ", but there are only " + std::to_string(ids.size()) + " here");
+    return fail(Code::E0205,
+                std::string(what) + " " + found + ", but there are only " + std::to_string(ids.size()) + " here");
   }
   out = ids[index];
   return true;
@@ -119,7 +141,8 @@ bool TilebcDecoder::use_attr(uint32_t index, const char* what, AttrId& out, bool
 }
 
 bool TilebcDecoder::nested(uint32_t depth, const char* what) {
-  return depth <= kMaxTilebcNesting || fail(Code::L0102, std::string(what) + " nest more than " + std::to_string(kMaxTilebcNesting) + " levels deep");
+  return depth <= kMaxTilebcNesting ||
+         fail(Code::L0102, std::string(what) + " nest more than " + std::to_string(kMaxTilebcNesting) + " levels deep");
 }
 
 bool TilebcDecoder::strings() {
@@ -134,10 +157,13 @@ bool TilebcDecoder::strings() {
 
 bool TilebcDecoder::globals() {
   for (uint32_t i = 0; i < size_of(root_.globals()); ++i) {
-    const bc::Global& g = *root_.globals()->Get(i);
+    const bc::GlobalData& g = *root_.globals()->Get(i);
     Global out;
-    if (!charge(sizeof(Global)) || !string(g.name(), "string", out.name) || !use_attr(g.value(), "attribute", out.value)) return false;
-    if (m_.attrs.get(out.value).tag != AttrTag::Dense) return record_fault(Code::E0209, "global", i, "its value is not a dense constant");
+    if (!charge(sizeof(Global)) || !string(g.name(), "string", out.name) ||
+        !use_attr(g.value(), "attribute", out.value))
+      return false;
+    if (m_.attrs.get(out.value).tag != AttrTag::Dense)
+      return record_fault(Code::E0209, "global", i, "its value is not a dense constant");
     if (g.visibility() >= enum_info(EnumKind::Visibility).values.size())
       return record_fault(Code::E0209, "global", i, "unknown visibility " + std::to_string(g.visibility()));
     out.alignment = g.alignment();
@@ -159,11 +185,13 @@ bool TilebcDecoder::functions() {
 }
 
 bool TilebcDecoder::function(const bc::Function& f) {
-  // In memory an instruction takes a few times the bytes that it has in the file; none of these vectors is shared by honest writers.
+  // In memory an instruction takes a few times the bytes that it has in the file; none of these vectors is shared by
+  // honest writers.
   constexpr uint64_t kWeight = 16;
   if (!charge(1024) || !charge_vector(f.params(), 4, kWeight) || !charge_vector(f.insts(), sizeof(bc::Inst), kWeight) ||
       !charge_vector(f.words(), 4, kWeight) || !charge_vector(f.regions(), sizeof(bc::Region), kWeight) ||
-      !charge_vector(f.value_names(), sizeof(bc::ValueName), kWeight) || !charge_vector(f.extras(), sizeof(bc::Extra), kWeight))
+      !charge_vector(f.value_names(), sizeof(bc::ValueName), kWeight) ||
+      !charge_vector(f.extras(), sizeof(bc::Extra), kWeight))
     return false;
   Function& out = m_.functions.emplace_back();
   if (!string(f.name(), "string", out.name)) return false;
@@ -171,7 +199,8 @@ bool TilebcDecoder::function(const bc::Function& f) {
   if (!find(f.loc(), loc_ids_, "location", out.loc) || !use_attr(f.hints(), "attribute", out.hints, true) ||
       !use_attr(f.arg_attrs(), "attribute", out.arg_attrs, true))
     return false;
-  if (out.hints != kNone && m_.attrs.get(out.hints).tag != AttrTag::Dictionary) return fail(Code::E0209, "the hints are no dictionary");
+  if (out.hints != kNone && m_.attrs.get(out.hints).tag != AttrTag::Dictionary)
+    return fail(Code::E0209, "the hints are no dictionary");
   if (out.arg_attrs != kNone && m_.attrs.get(out.arg_attrs).tag != AttrTag::Array)
     return fail(Code::E0209, "the attributes of the parameters are no array");
   return body(f, out);
@@ -185,15 +214,19 @@ bool TilebcDecoder::order() {
     return true;
   }
   if (root_.order()->size() != globals + functions)
-    return fail(Code::E0205, "the order has " + std::to_string(root_.order()->size()) + " items, expected " + std::to_string(globals + functions));
+    return fail(Code::E0205, "the order has " + std::to_string(root_.order()->size()) + " items, expected " +
+                                 std::to_string(globals + functions));
   std::vector<bool> seen(globals + functions);
   for (const uint32_t item : *root_.order()) {
     const bool global = (item & Module::kGlobalBit) != 0;
     const size_t k = item & ~Module::kGlobalBit;
     if (k >= (global ? globals : functions))
-      return fail(Code::E0205, std::string("the order names ") + (global ? "global " : "function ") + std::to_string(k) + ", which does not exist");
+      return fail(Code::E0205, std::string("the order names ") + (global ? "global " : "function ") +
+                                   std::to_string(k) + ", which does not exist");
     const size_t position = global ? functions + k : k;
-    if (seen[position]) return fail(Code::E0205, std::string("the order names ") + (global ? "global " : "function ") + std::to_string(k) + " twice");
+    if (seen[position])
+      return fail(Code::E0205,
+                  std::string("the order names ") + (global ? "global " : "function ") + std::to_string(k) + " twice");
     seen[position] = true;
     m_.order.push_back(item);
   }

@@ -9,12 +9,9 @@ namespace {
 
 constexpr unsigned kTf32Shift = 13;  // a tf32 element is kept as f32 bits whose low bits are 0
 
-template <class V>
-void copy(const V* from, std::vector<int64_t>& to) {
-  if (from) to.assign(from->begin(), from->end());
+bool is_number(AttrTag tag) {
+  return tag == AttrTag::Integer || tag == AttrTag::Float || tag == AttrTag::Bool;
 }
-
-bool is_number(AttrTag tag) { return tag == AttrTag::Integer || tag == AttrTag::Float || tag == AttrTag::Bool; }
 
 }  // namespace
 
@@ -28,7 +25,7 @@ bool TilebcDecoder::attributes() {
 bool TilebcDecoder::attribute(const bc::Attribute& a, uint32_t index) {
   if (a.tag() > static_cast<uint8_t>(AttrTag::Opaque))
     return record_fault(Code::E0209, "attribute", index, "unknown tag " + std::to_string(a.tag()));
-  if (!charge(sizeof(Attr)) || !charge_vector(a.ints(), 8) || !charge_vector(a.items(), 4) || !charge_vector(a.entries(), sizeof(bc::Entry)) ||
+  if (!charge(sizeof(Attr)) || !charge_vector(a.items(), 4) || !charge_vector(a.entries(), sizeof(bc::Entry)) ||
       !charge_vector(a.bytes(), 1))
     return false;
   Attr out;
@@ -63,11 +60,11 @@ bool TilebcDecoder::attribute(const bc::Attribute& a, uint32_t index) {
       break;
     case AttrTag::DivBy:
       out.bits = a.bits();
-      copy(a.ints(), out.ints);
+      if (!numbers(a.ints(), out.ints)) return false;
       if (!out.ints.empty() && out.ints.size() != 2) fault = "div_by has every and along, or neither";
       break;
     case AttrTag::Bounded:
-      copy(a.ints(), out.ints);
+      if (!numbers(a.ints(), out.ints)) return false;
       out.flags = a.flags();
       if (out.ints.size() != 2 || out.flags > 3) {
         fault = "bounded has two numbers and flags 0 to 3";
@@ -77,15 +74,17 @@ bool TilebcDecoder::attribute(const bc::Attribute& a, uint32_t index) {
         if (!(out.flags >> k & 1)) out.ints[k] = 0;
       break;
     case AttrTag::SameElements:
-      copy(a.ints(), out.ints);
+      if (!numbers(a.ints(), out.ints)) return false;
       break;
     case AttrTag::I32Array:
-      copy(a.ints(), out.ints);
-      if (std::any_of(out.ints.begin(), out.ints.end(), [](int64_t x) { return x < INT32_MIN || x > INT32_MAX; })) fault = "a number is beyond 32 bits";
+      if (!numbers(a.ints(), out.ints)) return false;
+      if (std::any_of(out.ints.begin(), out.ints.end(), [](int64_t x) { return x < INT32_MIN || x > INT32_MAX; }))
+        fault = "a number is beyond 32 bits";
       break;
     case AttrTag::BoolArray:
-      copy(a.ints(), out.ints);
-      if (std::any_of(out.ints.begin(), out.ints.end(), [](int64_t x) { return x != 0 && x != 1; })) fault = "a truth value is 0 or 1";
+      if (!numbers(a.ints(), out.ints)) return false;
+      if (std::any_of(out.ints.begin(), out.ints.end(), [](int64_t x) { return x != 0 && x != 1; }))
+        fault = "a truth value is 0 or 1";
       break;
   }
   if (fault) return record_fault(Code::E0209, "attribute", index, fault);
@@ -103,7 +102,8 @@ bool TilebcDecoder::number(const bc::Attribute& a, Attr& out, const char*& fault
   if (t.kind != TypeKind::Element || !(is_float ? e.is_float : e.is_int)) {
     fault = is_float ? "a float needs a float type" : "an integer needs an integer type";
   } else if (t.element == ElementType::TF32) {
-    if (out.bits >> 32 != 0 || (out.bits & ((1u << kTf32Shift) - 1)) != 0) fault = "a tf32 number has bits outside of its sign, exponent and mantissa";
+    if (out.bits >> 32 != 0 || (out.bits & ((1u << kTf32Shift) - 1)) != 0)
+      fault = "a tf32 number has bits outside of its sign, exponent and mantissa";
   } else if (e.bits < 64 && out.bits >> e.bits != 0) {
     fault = "the value is wider than its type";
   }
@@ -118,7 +118,8 @@ bool TilebcDecoder::items(const bc::Attribute& a, uint32_t index, Attr& out, con
   // Sums of costs stay far below 2^64: each is at most the budget when it is used, and saturates here.
   const auto part = [&](uint32_t item, AttrId& id) {
     if (item >= attr_ids_.size())
-      return record_fault(Code::E0209, "attribute", index, "it contains attribute " + std::to_string(item) + ", expected an earlier one");
+      return record_fault(Code::E0209, "attribute", index,
+                          "it contains attribute " + std::to_string(item) + ", expected an earlier one");
     id = attr_ids_[item];
     attr_cost_.back() = std::min<uint64_t>(attr_cost_.back() + attr_cost_[item], UINT64_MAX / 4);
     attr_depth_.back() = std::max(attr_depth_.back(), static_cast<uint16_t>(attr_depth_[item] + 1));
@@ -151,8 +152,10 @@ const char* TilebcDecoder::dense(const bc::Attribute& a, Attr& out) {
   const uint64_t count = static_cast<uint64_t>(m_.types.element_count(out.type)), size = info(e).storage;
   if (out.bytes.size() != size && (count == 0 || count > out.bytes.size() || out.bytes.size() != count * size))
     return "its bytes are neither one element nor all of them";
-  const uint8_t mask = static_cast<uint8_t>(info(e).bits < 8 ? ~0u << info(e).bits : 0);  // bits that no element may have
-  if (mask != 0 && std::any_of(out.bytes.begin(), out.bytes.end(), [&](char c) { return (static_cast<uint8_t>(c) & mask) != 0; }))
+  const uint8_t mask =
+      static_cast<uint8_t>(info(e).bits < 8 ? ~0u << info(e).bits : 0);  // bits that no element may have
+  if (mask != 0 &&
+      std::any_of(out.bytes.begin(), out.bytes.end(), [&](char c) { return (static_cast<uint8_t>(c) & mask) != 0; }))
     return "an element is wider than its type";
   if (e == ElementType::TF32)
     for (size_t k = 0; k < out.bytes.size(); k += size)
@@ -164,19 +167,25 @@ const char* TilebcDecoder::dense(const bc::Attribute& a, Attr& out) {
 
 /// Checks the word of an operation's attribute and makes it what Function::attr() gives.
 bool TilebcDecoder::attr_word(const OpDef& d, const AttrDef& a, uint32_t& word) {
-  const auto wrong = [&](const std::string& why) { return fail(Code::E0209, std::string(d.name) + ": " + std::string(a.name) + " " + why); };
+  const auto wrong = [&](const std::string& why) {
+    return fail(Code::E0209, std::string(d.name) + ": " + std::string(a.name) + " " + why);
+  };
   const uint32_t found = word;
   if (found == kNone) return a.optional || a.kind == AttrKind::BoolArray || wrong("is missing");
   switch (a.kind) {
     case AttrKind::Unit:
-    case AttrKind::Bool: return found <= 1 || wrong("is " + std::to_string(found) + ", expected 0 or 1");
+    case AttrKind::Bool:
+      return found <= 1 || wrong("is " + std::to_string(found) + ", expected 0 or 1");
     case AttrKind::Enum: {
       const size_t values = enum_info(a.enum_kind).values.size();
-      return found < values || wrong("is " + std::to_string(found) + ", expected at most " + std::to_string(values - 1));
+      return found < values ||
+             wrong("is " + std::to_string(found) + ", expected at most " + std::to_string(values - 1));
     }
     case AttrKind::String:
-    case AttrKind::Symbol: return string(found, "string", word);
-    default: break;
+    case AttrKind::Symbol:
+      return string(found, "string", word);
+    default:
+      break;
   }
   if (!use_attr(found, "attribute", word)) return false;
   const Attr& attr = m_.attrs.get(word);
@@ -189,8 +198,10 @@ bool TilebcDecoder::attr_word(const OpDef& d, const AttrDef& a, uint32_t& word) 
       word = m_.attrs.integer(m_.types.element(a.int_bits == 32 ? ElementType::I32 : ElementType::I64), bits);
       return true;
     }
-    case AttrKind::Dense: return attr.tag == AttrTag::Dense || wrong("is no dense constant");
-    case AttrKind::I32Array: return attr.tag == AttrTag::I32Array || wrong("is no array of numbers");
+    case AttrKind::Dense:
+      return attr.tag == AttrTag::Dense || wrong("is no dense constant");
+    case AttrKind::I32Array:
+      return attr.tag == AttrTag::I32Array || wrong("is no array of numbers");
     case AttrKind::BoolArray:
       if (attr.tag != AttrTag::BoolArray) return wrong("is no array of truth values");
       // All false is what no array at all means.
@@ -198,10 +209,14 @@ bool TilebcDecoder::attr_word(const OpDef& d, const AttrDef& a, uint32_t& word) 
       return true;
     case AttrKind::AttrArray:
       if (attr.tag != AttrTag::Array) return wrong("is no array");
-      return std::all_of(attr.items.begin(), attr.items.end(), [&](AttrId item) { return is_number(m_.attrs.get(item).tag); }) ||
+      return std::all_of(attr.items.begin(), attr.items.end(),
+                         [&](AttrId item) { return is_number(m_.attrs.get(item).tag); }) ||
              wrong("has items that are no numbers");
-    case AttrKind::Hints: return attr.tag == AttrTag::Dictionary || wrong("is no dictionary");
-    default: return attr.tag == AttrTag::DivBy || attr.tag == AttrTag::SameElements || attr.tag == AttrTag::Bounded || wrong("is no predicate");
+    case AttrKind::Hints:
+      return attr.tag == AttrTag::Dictionary || wrong("is no dictionary");
+    default:
+      return attr.tag == AttrTag::DivBy || attr.tag == AttrTag::SameElements || attr.tag == AttrTag::Bounded ||
+             wrong("is no predicate");
   }
 }
 

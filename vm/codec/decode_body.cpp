@@ -1,4 +1,5 @@
-// Operations of a tilebc function. The order of words follows from the rows of the operation table; nesting is kept on a stack of our own.
+// Operations of a tilebc function. The order of words follows from the rows of the operation table; nesting is kept on
+// a stack of our own.
 #include "vm/codec/decoder.h"
 
 namespace tile {
@@ -29,13 +30,18 @@ bool TilebcDecoder::body(const bc::Function& f, Function& out) {
     const uint8_t own = op_def(static_cast<Opcode>(inst.opcode())).regions;
     if (own == 0) continue;
     if (!nested(static_cast<uint32_t>(open_.size() + 1), "regions")) return false;
-    open_.push_back({.inst = i, .limit = open_.empty() ? count : open_.back().region_end, .region_end = 0, .regions_left = own, .in_region = false});
+    open_.push_back({.inst = i,
+                     .limit = open_.empty() ? count : open_.back().region_end,
+                     .region_end = 0,
+                     .regions_left = own,
+                     .in_region = false});
   }
   if (!settle(f, count, builder)) return false;
   inst_ = -1;
   op_ = {};
   if (next_region_ != regions)
-    return fail(Code::E0208, "the function has " + std::to_string(regions) + " regions, but its operations only " + std::to_string(next_region_));
+    return fail(Code::E0208, "the function has " + std::to_string(regions) + " regions, but its operations only " +
+                                 std::to_string(next_region_));
   if (words_.left() != 0) return fail(Code::E0207, std::to_string(words_.left()) + " words are left over");
   builder.finish();
   return names_and_extras(f, out, builder);
@@ -65,19 +71,22 @@ bool TilebcDecoder::settle(const bc::Function& f, uint32_t inst, FunctionBuilder
 
 bool TilebcDecoder::open_region(const bc::Function& f, uint32_t inst, FunctionBuilder& builder) {
   Open& o = open_.back();
-  if (!f.regions() || next_region_ >= f.regions()->size()) return fail(Code::E0208, "there is no record for a region of the operation");
+  if (!f.regions() || next_region_ >= f.regions()->size())
+    return fail(Code::E0208, "there is no record for a region of the operation");
   const bc::Region& r = *f.regions()->Get(next_region_++);
   if (!r.present()) {
-    if (r.insts() != 0 || r.args() != 0) return fail(Code::E0208, "a region without a block has instructions or arguments");
+    if (r.insts() != 0 || r.args() != 0)
+      return fail(Code::E0208, "a region without a block has instructions or arguments");
     builder.absent_region();
     return true;
   }
   if (r.insts() > o.limit - inst) {
-    return fail(Code::E0208, "a region has " + std::to_string(r.insts()) + " instructions, but only " + std::to_string(o.limit - inst) +
-                                 " are left in what surrounds it");
+    return fail(Code::E0208, "a region has " + std::to_string(r.insts()) + " instructions, but only " +
+                                 std::to_string(o.limit - inst) + " are left in what surrounds it");
   }
   if (r.args() > words_.left())
-    return fail(Code::E0208, "a region has " + std::to_string(r.args()) + " arguments, but only " + std::to_string(words_.left()) + " words are left");
+    return fail(Code::E0208, "a region has " + std::to_string(r.args()) + " arguments, but only " +
+                                 std::to_string(words_.left()) + " words are left");
   results_.clear();
   for (uint32_t a = 0; a < r.args(); ++a)
     if (!type(words_.next(), results_.emplace_back())) return false;
@@ -93,20 +102,22 @@ bool TilebcDecoder::instruction(const bc::Inst& inst, FunctionBuilder& builder) 
   if (!d) return fail(Code::E0206, "unknown opcode " + std::to_string(inst.opcode()));
   op_ = d->name;
   if (d->effect == Effect::Symbol) return fail(Code::E0206, std::string(d->name) + " stands inside a function");
-  if (inst.reserved() != 0) return fail(Code::E0206, "the reserved field is " + std::to_string(inst.reserved()) + ", expected 0");
+  if (inst.reserved() != 0)
+    return fail(Code::E0206, "the reserved field is " + std::to_string(inst.reserved()) + ", expected 0");
   const bool segments = tilebc_segments(*d, version_);
   uint64_t needed = uint64_t{inst.operands()} + inst.results() + 1;  // the last word is the location
   for (const OperandDef& o : d->operands) needed += segments && tilebc_has(o.since, version_);
   for (const AttrDef& a : d->attrs) needed += tilebc_has(a.since, version_);
   if (needed > words_.left())
-    return fail(Code::E0207, std::string(d->name) + " has " + std::to_string(needed) + " words, but only " + std::to_string(words_.left()) + " are left");
+    return fail(Code::E0207, std::string(d->name) + " has " + std::to_string(needed) + " words, but only " +
+                                 std::to_string(words_.left()) + " are left");
   if (!operand_groups(*d, inst) || !result_count(*d, inst)) return false;
   operands_.clear();
   for (uint32_t k = 0; k < inst.operands(); ++k) {
     operands_.push_back(words_.next());
     if (operands_.back() >= builder.next_value())
-      return fail(Code::E0205, "operand " + std::to_string(k) + " is value " + std::to_string(operands_.back()) + ", but only " +
-                                   std::to_string(builder.next_value()) + " are defined here");
+      return fail(Code::E0205, "operand " + std::to_string(k) + " is value " + std::to_string(operands_.back()) +
+                                   ", but only " + std::to_string(builder.next_value()) + " are defined here");
   }
   attrs_.clear();
   for (const AttrDef& a : d->attrs) {
@@ -122,18 +133,29 @@ bool TilebcDecoder::instruction(const bc::Inst& inst, FunctionBuilder& builder) 
     if (!type(words_.next(), results_.emplace_back())) return false;
   LocId loc = kUnknownLoc;
   if (!find(words_.next(), loc_ids_, "location", loc)) return false;
-  (void)builder.op({.op = static_cast<Opcode>(inst.opcode()), .operands = operands_, .segments = segments_, .attrs = attrs_, .result_types = results_, .loc = loc});
+  (void)builder.op({.op = static_cast<Opcode>(inst.opcode()),
+                    .operands = operands_,
+                    .segments = segments_,
+                    .attrs = attrs_,
+                    .result_types = results_,
+                    .loc = loc});
   return true;
 }
 
-/// Fills segments_ as FunctionBuilder wants it: a count for each group of the row, those included that the file's version lacks.
+/// Fills segments_ as FunctionBuilder wants it: a count for each group of the row, those included that the file's
+/// version lacks.
 bool TilebcDecoder::operand_groups(const OpDef& d, const bc::Inst& inst) {
   segments_.clear();
   const auto wrong = [&](size_t group, uint32_t found) {
-    return fail(Code::E0207, std::string(d.name) + ": " + std::string(d.operands[group].name) + " has " + std::to_string(found) + " values");
+    return fail(Code::E0207, std::string(d.name) + ": " + std::string(d.operands[group].name) + " has " +
+                                 std::to_string(found) + " values");
   };
-  const auto wrong_total = [&] { return fail(Code::E0207, std::string(d.name) + " with " + std::to_string(inst.operands()) + " operands"); };
-  const auto fits = [](const OperandDef& o, uint32_t n) { return o.arity == Arity::Variadic || n == 1 || (n == 0 && o.arity == Arity::Optional); };
+  const auto wrong_total = [&] {
+    return fail(Code::E0207, std::string(d.name) + " with " + std::to_string(inst.operands()) + " operands");
+  };
+  const auto fits = [](const OperandDef& o, uint32_t n) {
+    return o.arity == Arity::Variadic || n == 1 || (n == 0 && o.arity == Arity::Optional);
+  };
   uint64_t sum = 0;
   if (tilebc_segments(d, version_)) {
     for (size_t g = 0; g < d.operands.size(); ++g) {
@@ -177,7 +199,8 @@ bool TilebcDecoder::names_and_extras(const bc::Function& f, Function& out, Funct
     const bc::ValueName& n = *f.value_names()->Get(k);
     StringId name = kNone;
     if (n.value() >= out.value_types.size())
-      return fail(Code::E0205, "a name for value " + std::to_string(n.value()) + ", but there are only " + std::to_string(out.value_types.size()));
+      return fail(Code::E0205, "a name for value " + std::to_string(n.value()) + ", but there are only " +
+                                   std::to_string(out.value_types.size()));
     if (!string(n.name(), "string", name)) return false;
     builder.name_value(n.value(), name);
   }
@@ -185,7 +208,8 @@ bool TilebcDecoder::names_and_extras(const bc::Function& f, Function& out, Funct
     const bc::Extra& e = *f.extras()->Get(k);
     AttrId attr = kNone;
     if (e.inst() >= out.insts.size())
-      return fail(Code::E0205, "a dictionary for instruction " + std::to_string(e.inst()) + ", but there are only " + std::to_string(out.insts.size()));
+      return fail(Code::E0205, "a dictionary for instruction " + std::to_string(e.inst()) + ", but there are only " +
+                                   std::to_string(out.insts.size()));
     if (!use_attr(e.attr(), "attribute", attr)) return false;
     if (m_.attrs.get(attr).tag != AttrTag::Dictionary || (k > 0 && e.inst() <= f.extras()->Get(k - 1)->inst()))
       return fail(Code::E0209, "what instructions carry besides are dictionaries, in ascending order of instructions");

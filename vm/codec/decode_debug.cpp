@@ -28,10 +28,12 @@ bool TilebcDecoder::scope_record(const bc::Scope& s, uint32_t index) {
     if (id == kNone) return true;
     depth = std::max(depth, static_cast<uint16_t>(scope_depth_[i] + 1));
     if (std::find(kinds.begin(), kinds.end(), m_.locs.scope(id).kind) != kinds.end()) return true;
-    return record_fault(Code::E0205, "scope", index, std::string("its ") + what + " is scope " + std::to_string(i) + ", which is of another kind");
+    return record_fault(Code::E0205, "scope", index,
+                        std::string("its ") + what + " is scope " + std::to_string(i) + ", which is of another kind");
   };
   if (out.kind == ScopeKind::File) {
-    if (!string(s.name(), "string", out.name, true) || !string(s.directory(), "string", out.directory, true)) return false;
+    if (!string(s.name(), "string", out.name, true) || !string(s.directory(), "string", out.directory, true))
+      return false;
   } else if (!part(s.file(), "file", {ScopeKind::File}, out.file)) {
     return false;
   }
@@ -40,8 +42,8 @@ bool TilebcDecoder::scope_record(const bc::Scope& s, uint32_t index) {
     out.column = s.column();
   }
   if (out.kind == ScopeKind::Subprogram) {
-    if (!part(s.compile_unit(), "compile unit", {ScopeKind::CompileUnit}, out.compile_unit) || !string(s.name(), "string", out.name, true) ||
-        !string(s.linkage_name(), "string", out.linkage_name, true))
+    if (!part(s.compile_unit(), "compile unit", {ScopeKind::CompileUnit}, out.compile_unit) ||
+        !string(s.name(), "string", out.name, true) || !string(s.linkage_name(), "string", out.linkage_name, true))
       return false;
     out.scope_line = s.scope_line();
   }
@@ -61,8 +63,10 @@ bool TilebcDecoder::locs() {
 }
 
 bool TilebcDecoder::loc_record(const bc::Loc& l, uint32_t index) {
-  if (l.kind() > static_cast<uint8_t>(LocKind::Fused)) return record_fault(Code::E0205, "location", index, "unknown kind " + std::to_string(l.kind()));
-  if (index == 0 && l.kind() != 0) return record_fault(Code::E0205, "location", index, "it is not the unknown location");
+  if (l.kind() > static_cast<uint8_t>(LocKind::Fused))
+    return record_fault(Code::E0205, "location", index, "unknown kind " + std::to_string(l.kind()));
+  if (index == 0 && l.kind() != 0)
+    return record_fault(Code::E0205, "location", index, "it is not the unknown location");
   if (!charge(sizeof(Loc)) || !charge_vector(l.parts(), 4)) return false;
   Loc out;
   out.kind = static_cast<LocKind>(l.kind());
@@ -72,7 +76,8 @@ bool TilebcDecoder::loc_record(const bc::Loc& l, uint32_t index) {
     if (!find(i, loc_ids_, "location", id, optional)) return false;
     if (id == kNone) return true;
     depth = std::max(depth, static_cast<uint16_t>(loc_depth_[i] + 1));
-    stands_for = out.kind == LocKind::Fused ? stands_for + loc_parts_[i] : std::max<uint64_t>(stands_for, loc_parts_[i]);
+    stands_for =
+        out.kind == LocKind::Fused ? stands_for + loc_parts_[i] : std::max<uint64_t>(stands_for, loc_parts_[i]);
     return true;
   };
   const bool point = out.kind == LocKind::FileLineCol || out.kind == LocKind::Scoped;
@@ -82,7 +87,8 @@ bool TilebcDecoder::loc_record(const bc::Loc& l, uint32_t index) {
     out.column = l.column();
   }
   switch (out.kind) {
-    case LocKind::Unknown: break;
+    case LocKind::Unknown:
+      break;
     case LocKind::FileLineCol:
       out.end_line = l.end_line();
       out.end_column = l.end_column();
@@ -90,7 +96,8 @@ bool TilebcDecoder::loc_record(const bc::Loc& l, uint32_t index) {
     case LocKind::Scoped:
       if (!find(l.scope(), scope_ids_, "scope", out.scope)) return false;
       if (const ScopeKind k = m_.locs.scope(out.scope).kind; k != ScopeKind::LexicalBlock && k != ScopeKind::Subprogram)
-        return record_fault(Code::E0205, "location", index, "its scope is scope " + std::to_string(l.scope()) + ", which is of another kind");
+        return record_fault(Code::E0205, "location", index,
+                            "its scope is scope " + std::to_string(l.scope()) + ", which is of another kind");
       break;
     case LocKind::CallSite:
       if (!part(l.callee(), out.callee) || !part(l.caller(), out.caller)) return false;
@@ -105,7 +112,8 @@ bool TilebcDecoder::loc_record(const bc::Loc& l, uint32_t index) {
   }
   if (!nested(depth, "locations")) return false;
   if (stands_for > kMaxTilebcFused)
-    return fail(Code::L0102, "location " + std::to_string(index) + " stands for more than " + std::to_string(kMaxTilebcFused) + " others");
+    return fail(Code::L0102, "location " + std::to_string(index) + " stands for more than " +
+                                 std::to_string(kMaxTilebcFused) + " others");
   loc_depth_.push_back(depth);
   loc_parts_.push_back(static_cast<uint32_t>(stands_for));
   loc_ids_.push_back(m_.locs.add(std::move(out)));

@@ -1,4 +1,5 @@
-// The decoder of tilebc as one object: the tables read so far, and a function for each kind of record. Runs on verified bytes.
+// The decoder of tilebc as one object: the tables read so far, and a function for each kind of record. Runs on verified
+// bytes.
 #pragma once
 
 #include <string>
@@ -31,8 +32,8 @@ class TilebcDecoder {
   /// An operation whose regions are being read.
   struct Open {
     InstId inst;
-    uint32_t limit;         ///< where the region around the operation ends
-    uint32_t region_end;    ///< of the open region
+    uint32_t limit;       ///< where the region around the operation ends
+    uint32_t region_end;  ///< of the open region
     uint8_t regions_left;
     bool in_region;
   };
@@ -48,10 +49,14 @@ class TilebcDecoder {
   bool charge_vector(const V* v, size_t element_bytes, uint64_t weight = 1) {
     return !v || charge(v->size() * element_bytes * weight);
   }
+  /// Copies a vector of 64-bit numbers, whose alignment the FlatBuffers verifier does not check.
+  bool numbers(const Vector<int64_t>* from, std::vector<int64_t>& to);
   /// The handle of entry `index` of a table; kNone stands for nothing where `optional`.
   bool find(uint32_t index, const Ids& ids, const char* what, uint32_t& out, bool optional = false);
   bool string(uint32_t index, const char* what, StringId& out, bool optional = false);
-  bool type(uint32_t index, TypeId& out, bool optional = false) { return find(index, type_ids_, "type", out, optional); }
+  bool type(uint32_t index, TypeId& out, bool optional = false) {
+    return find(index, type_ids_, "type", out, optional);
+  }
   bool use_attr(uint32_t index, const char* what, AttrId& out, bool optional = false);
   bool nested(uint32_t depth, const char* what);
   bool strings();

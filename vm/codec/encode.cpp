@@ -1,5 +1,6 @@
-// Module -> tilebc. Tables are renumbered by first use, so that equal programs give equal bytes whatever was interned before.
-// Every offset is made in a statement of its own: the order in which arguments are evaluated differs between compilers.
+// Module -> tilebc. Tables are renumbered by first use, so that equal programs give equal bytes whatever was interned
+// before. Every offset is made in a statement of its own: the order in which arguments are evaluated differs between
+// compilers.
 #include <algorithm>
 #include <utility>
 
@@ -28,11 +29,11 @@ class Encoder {
     (void)loc(kUnknownLoc);
     const uint32_t name = string(m_.name);
     const uint32_t producer = string(m_.producer);
-    std::vector<Offset<bc::Global>> globals;
+    std::vector<Offset<bc::GlobalData>> globals;
     for (const Global& g : m_.globals) {
       const uint32_t global_name = string(g.name);
       const uint32_t value = attr(g.value);
-      globals.push_back(bc::CreateGlobal(fbb_, global_name, value, g.alignment, g.visibility, g.constant));
+      globals.push_back(bc::CreateGlobalData(fbb_, global_name, value, g.alignment, g.visibility, g.constant));
     }
     std::vector<Offset<bc::Function>> functions;
     for (const Function& f : m_.functions) {
@@ -47,8 +48,8 @@ class Encoder {
     const auto global_vector = offsets(globals);
     const auto function_vector = offsets(functions);
     const auto order = default_order() ? 0 : vector(m_.order);
-    const auto root = bc::CreateModule(fbb_, kTilebcMajor, kTilebcMinor, version_.minor, name, producer, strings, types, attrs, scopes, locs,
-                                       global_vector, function_vector, order);
+    const auto root = bc::CreateModule(fbb_, kTilebcMajor, kTilebcMinor, version_.minor, name, producer, strings, types,
+                                       attrs, scopes, locs, global_vector, function_vector, order);
     if (failed_) return Failed;
     fbb_.Finish(root, bc::ModuleIdentifier());
     if (!room(0)) return Failed;
@@ -72,16 +73,20 @@ class Encoder {
   // The builder aborts where a buffer passes 2 GiB, so every large piece asks first.
   bool room(uint64_t bytes) {
     if (!failed_ && bytes + fbb_.GetSize() > kMaxTilebcBytes)
-      fail(Code::L0101, "the encoded module has more than " + std::to_string(kMaxTilebcBytes) + " bytes, the limit of the format");
+      fail(Code::L0101,
+           "the encoded module has more than " + std::to_string(kMaxTilebcBytes) + " bytes, the limit of the format");
     return !failed_;
   }
   void too_deep(const char* what) {
-    fail(Code::L0102, std::string(what) + " nest more than " + std::to_string(kMaxTilebcNesting) + " levels deep, the limit of the format");
+    fail(Code::L0102, std::string(what) + " nest more than " + std::to_string(kMaxTilebcNesting) +
+                          " levels deep, the limit of the format");
   }
   bool default_order() const {
     const size_t globals = m_.globals.size();
     for (size_t i = 0; i < m_.order.size(); ++i)
-      if (m_.order[i] != (i < globals ? Module::kGlobalBit | static_cast<uint32_t>(i) : static_cast<uint32_t>(i - globals))) return false;
+      if (m_.order[i] !=
+          (i < globals ? Module::kGlobalBit | static_cast<uint32_t>(i) : static_cast<uint32_t>(i - globals)))
+        return false;
     return true;
   }
 
@@ -108,10 +113,12 @@ class Encoder {
     return slot.index = static_cast<uint32_t>(strings_.size() - 1);
   }
 
-  /// Index of an entry; `make(depth)` appends it to `table` after what it refers to, and raises `depth` to the deepest of that.
-  /// Entries refer to earlier entries only, and recursion ends at the limit even where `depth` is not known yet.
+  /// Index of an entry; `make(depth)` appends it to `table` after what it refers to, and raises `depth` to the deepest
+  /// of that. Entries refer to earlier entries only, and recursion ends at the limit even where `depth` is not known
+  /// yet.
   template <class T, class Make>
-  uint32_t entry(uint32_t id, std::vector<Slot>& slots, std::vector<Offset<T>>& table, uint32_t* outer, const char* what, Make make) {
+  uint32_t entry(uint32_t id, std::vector<Slot>& slots, std::vector<Offset<T>>& table, uint32_t* outer,
+                 const char* what, Make make) {
     if (id == kNone || failed_) return kNone;
     Slot& slot = slots[id];
     if (slot.index == kNone) {
@@ -137,7 +144,8 @@ class Encoder {
       const auto shape = vector(t.shape);
       const auto strides = vector(t.strides);
       const auto dim_map = vector(t.dim_map);
-      return bc::CreateType(fbb_, static_cast<uint8_t>(t.kind), element, inner, shape, strides, dim_map, t.padding, t.sparse_dim, t.ptr_attr);
+      return bc::CreateType(fbb_, static_cast<uint8_t>(t.kind), element, inner, shape, strides, dim_map, t.padding,
+                            t.sparse_dim, t.ptr_attr);
     });
   }
 
@@ -159,8 +167,10 @@ class Encoder {
       const auto item_vector = vector(items);
       const auto entry_vector = structs(entries);
       const bool has_bytes = !a.bytes.empty() && room(a.bytes.size());
-      const auto bytes = has_bytes ? fbb_.CreateVector(reinterpret_cast<const uint8_t*>(a.bytes.data()), a.bytes.size()) : 0;
-      return bc::CreateAttribute(fbb_, static_cast<uint8_t>(a.tag), t, a.bits, a.flags, s, ints, item_vector, entry_vector, bytes);
+      const auto bytes =
+          has_bytes ? fbb_.CreateVector(reinterpret_cast<const uint8_t*>(a.bytes.data()), a.bytes.size()) : 0;
+      return bc::CreateAttribute(fbb_, static_cast<uint8_t>(a.tag), t, a.bits, a.flags, s, ints, item_vector,
+                                 entry_vector, bytes);
     });
   }
 
@@ -173,7 +183,8 @@ class Encoder {
       const uint32_t name = string(s.name);
       const uint32_t directory = string(s.directory);
       const uint32_t linkage = string(s.linkage_name);
-      return bc::CreateScope(fbb_, static_cast<uint8_t>(s.kind), name, directory, linkage, file, around, unit, s.line, s.column, s.scope_line);
+      return bc::CreateScope(fbb_, static_cast<uint8_t>(s.kind), name, directory, linkage, file, around, unit, s.line,
+                             s.column, s.scope_line);
     });
   }
 
@@ -187,7 +198,8 @@ class Encoder {
       std::vector<uint32_t> parts;
       for (LocId p : l.parts) parts.push_back(loc(p, &depth));
       const auto part_vector = vector(parts);
-      return bc::CreateLoc(fbb_, static_cast<uint8_t>(l.kind), file, l.line, l.column, l.end_line, l.end_column, at, callee, caller, part_vector);
+      return bc::CreateLoc(fbb_, static_cast<uint8_t>(l.kind), file, l.line, l.column, l.end_line, l.end_column, at,
+                           callee, caller, part_vector);
     });
   }
 
@@ -202,9 +214,15 @@ class Encoder {
   uint32_t attr_word(const AttrDef& d, uint32_t w) {
     if (w == kNone) return kNone;
     switch (d.kind) {
-      case AttrKind::Unit: case AttrKind::Enum: case AttrKind::Bool: return w;
-      case AttrKind::String: case AttrKind::Symbol: return string(w);
-      default: return attr(w);
+      case AttrKind::Unit:
+      case AttrKind::Enum:
+      case AttrKind::Bool:
+        return w;
+      case AttrKind::String:
+      case AttrKind::Symbol:
+        return string(w);
+      default:
+        return attr(w);
     }
   }
 
@@ -229,7 +247,8 @@ class Encoder {
     out.words.push_back(loc(inst.loc));
   }
 
-  // Instructions stand in pre-order, so one pass over them suffices; the stack holds what a region's opening must wait for.
+  // Instructions stand in pre-order, so one pass over them suffices; the stack holds what a region's opening must wait
+  // for.
   void body(const Function& f, Body& out) {
     struct Open {
       InstId inst;
@@ -278,7 +297,8 @@ class Encoder {
     const auto regions = structs(code.regions);
     const auto name_vector = structs(names);
     const auto extra_vector = structs(extras);
-    return bc::CreateFunction(fbb_, name, at, hints, arg_attrs, param_vector, insts, words, regions, name_vector, extra_vector);
+    return bc::CreateFunction(fbb_, name, at, hints, arg_attrs, param_vector, insts, words, regions, name_vector,
+                              extra_vector);
   }
 
   const Module& m_;
@@ -297,7 +317,9 @@ class Encoder {
 
 }  // namespace
 
-Result<std::vector<uint8_t>> encode_tilebc(const Module& m, Diagnostics& diags) { return Encoder(m, diags).run(); }
+Result<std::vector<uint8_t>> encode_tilebc(const Module& m, Diagnostics& diags) {
+  return Encoder(m, diags).run();
+}
 
 std::vector<uint8_t> encode_tilebc(const Module& m) {
   Diagnostics ignored;

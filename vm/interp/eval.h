@@ -45,6 +45,9 @@ bool compile_mma(PlanBuilder&, InstId);           // eval_matrix.cpp
 bool compile_mma_scaled(PlanBuilder&, InstId);
 bool compile_reduce(PlanBuilder&, InstId);        // eval_reduce.cpp
 
+/// The modifiers that an operation's attributes state.
+Modifiers modifiers_of(const Function& f, InstId i);  // eval_elementwise.cpp
+
 /// Bits of element `i` of an array in tile storage, zero-extended.
 inline uint64_t read_bits(const void* p, size_t size, size_t i = 0) {
   uint64_t v = 0;

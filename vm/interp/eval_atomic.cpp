@@ -71,6 +71,7 @@ std::byte* element_at(Exec& x, const Step& s, uint64_t address, size_t size, siz
     (void)x.trap(Code::T0101, s, op + ": element " + std::to_string(i) + " is not aligned to " + std::to_string(size) + " bytes: " + x.memory.describe(address));
     return nullptr;
   }
+  if (x.observed) x.notify(s, {MemoryAccess::Kind::Atomic, address, static_cast<uint32_t>(size), 0, nullptr, nullptr, i, nullptr});
   return host;
 }
 
@@ -123,7 +124,7 @@ Flow eval_red(Exec& x, const Step& s) {
   const auto& d = static_cast<const AtomicData&>(*s.data);
   const std::byte* arg = x.at<std::byte>(s.in[1]);
   bool aligned = true;
-  const bool ok = d.each(x, s, [&](size_t e, std::byte* host) {
+  const bool ok = d.each(x, s, MemoryAccess::Kind::Atomic, [&](size_t e, std::byte* host) {
     if (reinterpret_cast<uintptr_t>(host) % d.size != 0) {
       aligned = false;
       return;

@@ -24,7 +24,9 @@ Flow eval_offset(Exec& x, const Step& s) {
   return Flow::Next;
 }
 
-Modifiers modifiers(const Function& f, InstId i) {
+}  // namespace
+
+Modifiers modifiers_of(const Function& f, InstId i) {
   Modifiers m;
   const OpDef& d = f.def(i);
   for (size_t a = 0; a < d.attrs.size(); ++a) {
@@ -50,13 +52,11 @@ Modifiers modifiers(const Function& f, InstId i) {
   return m;
 }
 
-}  // namespace
-
 bool compile_elementwise(PlanBuilder& b, InstId i) {
   const auto operands = b.f.operands(i);
   const ValueId result = b.f.result(i);
   const ElementType in = b.element(operands[operands.size() - 1]), out = b.element(result);
-  const ElementwiseFn kernel = find_elementwise(b.f.insts[i].op, in, out, modifiers(b.f, i));
+  const ElementwiseFn kernel = find_elementwise(b.f.insts[i].op, in, out, modifiers_of(b.f, i));
   if (!kernel) {
     b.why = "element types " + std::string(info(in).name) + " -> " + std::string(info(out).name);
     return false;

@@ -13,7 +13,7 @@ struct PointerData : StepData {
 
 /// Calls f(first element, count, host address) for runs of neighbouring active elements; false after a trap.
 template <class F>
-bool runs(Exec& x, const Step& s, Slot pointers, Slot mask_slot, size_t size, F f) {
+bool runs(Exec& x, const Step& s, Slot pointers, Slot mask_slot, size_t size, MemoryAccess::Kind kind, F f) {
   const uint64_t* p = x.at<uint64_t>(pointers);
   const uint8_t* mask = mask_slot == kNoSlot ? nullptr : x.at<uint8_t>(mask_slot);
   for (size_t i = 0; i < s.n;) {
@@ -33,6 +33,10 @@ bool runs(Exec& x, const Step& s, Slot pointers, Slot mask_slot, size_t size, F 
                    "mask out the elements beyond the end of the array");
       return false;
     }
+    if (x.observed) {
+      const int64_t n = static_cast<int64_t>(j - i), one = 1;
+      x.notify(s, {kind, p[i], static_cast<uint32_t>(size), 1, &n, &one, i, &one});
+    }
     f(i, j - i, host);
     i = j;
   }
@@ -50,7 +54,7 @@ Flow eval_load_ptr(Exec& x, const Step& s) {
       std::memset(out, 0, s.n * d.size);
     }
   }
-  const bool ok = runs(x, s, s.in[0], s.in[1], d.size, [&](size_t first, size_t n, const std::byte* host) {
+  const bool ok = runs(x, s, s.in[0], s.in[1], d.size, MemoryAccess::Kind::Read, [&](size_t first, size_t n, const std::byte* host) {
     std::memcpy(out + first * d.size, host, n * d.size);
     if (d.element == ElementType::I1)
       for (size_t k = first; k < first + n; ++k) out[k] = out[k] != std::byte{0} ? std::byte{1} : std::byte{0};
@@ -61,7 +65,8 @@ Flow eval_load_ptr(Exec& x, const Step& s) {
 Flow eval_store_ptr(Exec& x, const Step& s) {
   const auto& d = static_cast<const PointerData&>(*s.data);
   const std::byte* in = x.at<std::byte>(s.in[3]);
-  const bool ok = runs(x, s, s.in[0], s.in[1], d.size, [&](size_t first, size_t n, std::byte* host) { std::memcpy(host, in + first * d.size, n * d.size); });
+  const bool ok = runs(x, s, s.in[0], s.in[1], d.size, MemoryAccess::Kind::Write,
+                       [&](size_t first, size_t n, std::byte* host) { std::memcpy(host, in + first * d.size, n * d.size); });
   return ok ? Flow::Next : Flow::Trap;
 }
 

@@ -1,8 +1,11 @@
 // Reductions and scans with any body. The body runs for many positions at once (lanes): its scalars become short vectors, and the order
 // along the reduced dimension stays left to right. Bodies with tiles or regions of their own run one position at a time.
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/reduce_kernels.h"
 #include "vm/interp/strided.h"
 
 namespace tile {
@@ -80,6 +83,71 @@ Flow eval_reduce(Exec& x, const Step& s) {
   return Flow::Next;
 }
 
+/// A reduction or scan of one operand whose body is one operation that the kernels of reduce_kernels.h have.
+struct FastData : StepData {
+  ReduceKind kind = ReduceKind::AddF;
+  ElementType element = ElementType::F32;
+  Modifiers modifiers;
+  size_t outer = 1, len = 1, inner = 1;
+  bool scan = false, reverse = false;
+
+  [[nodiscard]] bool run(void* out, const void* in) const {
+    return scan ? scan_fast(kind, element, modifiers, out, in, outer, len, inner, reverse) : reduce_fast(kind, element, modifiers, out, in, outer, len, inner);
+  }
+};
+
+Flow eval_fast(Exec& x, const Step& s) {
+  (void)static_cast<const FastData&>(*s.data).run(x.at(s.out[0]), x.at(s.in[0]));
+  return Flow::Next;
+}
+
+std::optional<ReduceKind> fast_kind(Opcode op) {
+  switch (op) {
+    case Opcode::AddF: return ReduceKind::AddF;
+    case Opcode::MulF: return ReduceKind::MulF;
+    case Opcode::MaxF: return ReduceKind::MaxF;
+    case Opcode::MinF: return ReduceKind::MinF;
+    case Opcode::AddI: return ReduceKind::AddI;
+    case Opcode::MulI: return ReduceKind::MulI;
+    case Opcode::MaxI: return ReduceKind::MaxI;
+    case Opcode::MinI: return ReduceKind::MinI;
+    case Opcode::AndI: return ReduceKind::AndI;
+    case Opcode::OrI: return ReduceKind::OrI;
+    case Opcode::XOrI: return ReduceKind::XOrI;
+    default: return std::nullopt;
+  }
+}
+
+/// Plans the fast form if the body is `yield op(a, b)` with the two arguments in either order (all these operations commute).
+bool compile_fast(PlanBuilder& b, InstId i, const Region& r, const ReduceData& d) {
+  const Function& f = b.f;
+  if (d.operands.size() != 1 || f.insts[r.begin].next != r.begin + 1 || r.end != r.begin + 2) return false;
+  const auto kind = fast_kind(f.insts[r.begin].op);
+  const auto args = f.operands(r.begin);
+  const ValueId a = r.first_arg, c = r.first_arg + 1;
+  if (!kind || !((args[0] == a && args[1] == c) || (args[0] == c && args[1] == a)) || f.operands(r.begin + 1)[0] != f.result(r.begin)) return false;
+  auto fast = std::make_unique<FastData>();
+  fast->kind = *kind;
+  fast->element = b.element(f.operands(i)[0]);
+  fast->modifiers = modifiers_of(f, r.begin);
+  fast->outer = d.outer;
+  fast->len = d.len;
+  fast->inner = d.inner;
+  fast->scan = d.scan;
+  fast->reverse = d.reverse;
+  // The kernels say themselves which types and modifiers they have: ask with one element.
+  FastData probe = *fast;
+  probe.outer = probe.len = probe.inner = 1;
+  uint64_t in = 0, out = 0;
+  if (!probe.run(&out, &in)) return false;
+  const Slot from = d.operands[0].in, to = d.operands[0].out;
+  Step& s = b.step(i, eval_fast);
+  s.in[0] = from;
+  s.out[0] = to;
+  s.data = b.keep(std::move(fast));
+  return true;
+}
+
 Flow eval_spread(Exec& x, const Step& s) {
   const size_t size = s.body[0];
   fill_elements(size, x.at<std::byte>(s.out[0]), read_bits(x.at(s.in[0]), size), s.n);
@@ -126,7 +194,16 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
   if (gather)
     while (d->lanes > 16 && d->lanes * d->len > kMaxGathered) d->lanes /= 2;
 
-  // The operands stay readable until the end; the results get storage of their own.
+  for (size_t k = 0; k < operands.size(); ++k) {
+    // The operands stay readable until the end; the results get storage of their own.
+    ReduceData::Operand o;
+    o.size = b.storage(operands[k]);
+    o.in = b.slot(operands[k]);
+    o.out = b.define(f.result(i, k));
+    d->operands.push_back(o);
+  }
+  if (compile_fast(b, i, r, *d)) return true;
+
   std::vector<std::pair<Slot, size_t>> temporary;
   const auto scratch_slot = [&](size_t bytes) {
     const Slot s = b.allocate(bytes);
@@ -135,17 +212,13 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
   };
   std::vector<Slot> lefts;
   for (size_t k = 0; k < operands.size(); ++k) {
-    ReduceData::Operand o;
-    o.size = b.storage(operands[k]);
-    o.in = b.slot(operands[k]);
-    o.out = b.define(f.result(i, k));
+    ReduceData::Operand& o = d->operands[k];
     o.left = scratch_slot(d->lanes * o.size);
     o.current = scratch_slot(d->lanes * o.size);
     if (gather) o.gathered = scratch_slot(d->lanes * d->len * o.size);
     b.bind(r.first_arg + static_cast<ValueId>(2 * k), o.left);
     b.bind(r.first_arg + static_cast<ValueId>(2 * k + 1), o.current);
     lefts.push_back(o.left);
-    d->operands.push_back(o);
   }
 
   // Scalars from outside become vectors once, before the body runs.

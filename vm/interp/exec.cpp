@@ -14,7 +14,8 @@ std::string block_text(const Exec& x) {
   return "(" + std::to_string(x.block[0]) + ", " + std::to_string(x.block[1]) + ", " + std::to_string(x.block[2]) + ")";
 }
 
-Flow Exec::run(uint32_t begin, uint32_t end) {
+template <bool kObserved>
+Flow Exec::run_steps(uint32_t begin, uint32_t end) {
   const Step* all = plan.steps_.data();
   for (uint32_t i = begin; i < end;) {
     const Step& s = all[i];
@@ -22,11 +23,21 @@ Flow Exec::run(uint32_t begin, uint32_t end) {
       fuel_left = 0;
       return trap(Code::L0104, s, "the block took more than " + std::to_string(launch.options->fuel) + " steps", "raise --fuel if the loop is meant to be this long");
     }
+    if constexpr (kObserved)
+      for (Observer* o : launch.options->observers) o->before(*this, s);
     const Flow flow = s.fn(*this, s);
     if (flow != Flow::Next) return flow;
+    if constexpr (kObserved)
+      for (Observer* o : launch.options->observers) o->after(*this, s);
     i = s.next;
   }
   return Flow::Next;
+}
+template Flow Exec::run_steps<false>(uint32_t, uint32_t);
+template Flow Exec::run_steps<true>(uint32_t, uint32_t);
+
+void Exec::notify(const Step& step, const MemoryAccess& access) {
+  for (Observer* o : launch.options->observers) o->access(*this, step, access);
 }
 
 Flow Exec::trap(Code code, const Step& step, std::string message, std::string help) {
@@ -68,7 +79,9 @@ void Exec::run_block(uint64_t linear) {
   const uint64_t fuel = launch.options->fuel;
   fuel_left = fuel ? fuel : ~uint64_t{0};
   const uint64_t before = fuel_left;
+  for (Observer* o : launch.options->observers) o->block_begin(*this);
   (void)run(0, static_cast<uint32_t>(plan.steps_.size()));
+  for (Observer* o : launch.options->observers) o->block_end(*this);
   steps += before - fuel_left;
 }
 
@@ -95,8 +108,9 @@ struct Worker {
   }
 };
 
-void work(Launch& launch, Worker& w, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
+void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
   Exec x(launch, w.storage, w.scratch, w.allocas);
+  x.worker = number;
   const uint64_t total = launch.grid.blocks();
   const RunOptions& o = *launch.options;
   while (!launch.stop.load(std::memory_order_relaxed)) {
@@ -145,10 +159,12 @@ class Launcher {
     for (uint32_t p = 0; p < plan.function().param_count; ++p)
       slots.emplace_back(plan.params_[p], info(plan.module().types.element_of(plan.function().type(p))).storage);
     const auto start = std::chrono::steady_clock::now();
+    for (Observer* o : options.observers) o->launch_begin(launch);
     std::vector<std::thread> pool;
-    for (unsigned t = 1; t < threads; ++t) pool.emplace_back([&, t] { work(launch, workers[t], params, slots); });
-    work(launch, workers[0], params, slots);
+    for (unsigned t = 1; t < threads; ++t) pool.emplace_back([&, t] { work(launch, workers[t], t, params, slots); });
+    work(launch, workers[0], 0, params, slots);
     for (std::thread& t : pool) t.join();
+    for (Observer* o : options.observers) o->launch_end(launch);
     if (diags.has_errors()) return Failed;
     RunStats stats;
     stats.blocks = launch.done.load();

@@ -7,8 +7,10 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "vm/interp/memory.h"
+#include "vm/interp/observer.h"
 #include "vm/interp/plan.h"
 
 namespace tile {
@@ -26,6 +28,7 @@ struct RunOptions {
   std::function<void(const std::string&)> print;            ///< receives whole texts of print_tko and failed assertions, one call at a time
   std::function<void(uint64_t done, uint64_t total)> progress;  ///< called now and then from one of the workers
   const std::atomic<bool>* cancel = nullptr;                ///< set to true to stop early
+  std::vector<Observer*> observers;                         ///< told of steps and accesses; with none the fast path pays nothing
 };
 
 struct RunStats {
@@ -52,8 +55,8 @@ struct Launch {
 class Exec {
  public:
   Exec(Launch& launch, std::byte* storage, std::byte* scratch, std::span<const uint64_t> allocas)
-      : launch(launch), plan(*launch.plan), memory(*launch.memory), scratch(scratch), allocas(allocas), storage_(storage),
-        constants_(launch.plan->constants_.data()) {}
+      : launch(launch), plan(*launch.plan), memory(*launch.memory), scratch(scratch), allocas(allocas),
+        observed(!launch.options->observers.empty()), storage_(storage), constants_(launch.plan->constants_.data()) {}
 
   template <class T = void>
   [[nodiscard]] T* at(Slot s) const {
@@ -61,13 +64,15 @@ class Exec {
     return reinterpret_cast<T*>(p);
   }
   /// Runs steps [begin, end) of the plan.
-  Flow run(uint32_t begin, uint32_t end);
+  Flow run(uint32_t begin, uint32_t end) { return observed ? run_steps<true>(begin, end) : run_steps<false>(begin, end); }
   void run_block(uint64_t linear);
 
   /// Reports a trap at the step's place and gives Flow::Trap.
   Flow trap(Code code, const Step& step, std::string message, std::string help = {});
   void print(const std::string& text);
   void copy(const std::vector<Move>& moves, Slot temp) const;
+  /// Tells the observers of an access; call only if `observed`.
+  void notify(const Step& step, const MemoryAccess& access);
 
   Launch& launch;
   const Plan& plan;
@@ -75,10 +80,14 @@ class Exec {
   std::byte* scratch;
   std::span<const uint64_t> allocas;
   uint32_t block[3] = {0, 0, 0};
+  const bool observed;
+  unsigned worker = 0;                    ///< number of the thread that runs this block
   uint64_t steps = 0;
   uint64_t fuel_left = ~uint64_t{0};
 
  private:
+  template <bool kObserved>
+  Flow run_steps(uint32_t begin, uint32_t end);
   std::byte* storage_;
   const std::byte* constants_;
 };

@@ -47,11 +47,9 @@ class PlanBuilder {
   Step& step(InstId i, EvalFn fn);                  ///< appended; the reference is valid until the next call
   template <class T>
   T* data() {
-    auto owned = std::make_unique<T>();
-    T* p = owned.get();
-    plan_.data_.push_back(std::move(owned));
-    return p;
+    return static_cast<T*>(keep(std::make_unique<T>()));
   }
+  StepData* keep(std::unique_ptr<StepData> data) { return plan_.data_.emplace_back(std::move(data)).get(); }
   uint32_t step_count() const { return static_cast<uint32_t>(plan_.steps_.size()); }
   Step& step_at(uint32_t i) { return plan_.steps_[i]; }
   uint32_t add_alloca(uint64_t bytes);

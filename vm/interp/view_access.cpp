@@ -84,7 +84,7 @@ void ViewAccess::locate(const Exec& x, const uint64_t* view, Box& box) const {
   }
 }
 
-std::byte* ViewAccess::whole(Exec& x, const uint64_t* view, const Box& box) const {
+std::byte* ViewAccess::whole(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const {
   const unsigned bits = info(element).memory_bits;
   if (sparse < rank || bits % 8 != 0) return nullptr;
   const uint64_t* strides = view + 1 + rank;
@@ -96,11 +96,18 @@ std::byte* ViewAccess::whole(Exec& x, const uint64_t* view, const Box& box) cons
   }
   const U128 bytes = span * (bits / 8) + bits / 8;
   if (first / 8 >> 62 || bytes >> 62) return nullptr;
-  std::byte* host = x.memory.resolve(view[0] + static_cast<uint64_t>(first / 8), static_cast<uint64_t>(bytes));
-  return reinterpret_cast<uintptr_t>(host) % (bits / 8) == 0 ? host : nullptr;  // misaligned arrays go element by element
+  const uint64_t address = view[0] + static_cast<uint64_t>(first / 8);
+  std::byte* host = x.memory.resolve(address, static_cast<uint64_t>(bytes));
+  if (!host || reinterpret_cast<uintptr_t>(host) % (bits / 8) != 0) return nullptr;  // misaligned arrays go element by element
+  if (x.observed) {
+    int64_t in_memory[kMaxRank];
+    for (size_t k = 0; k < rank; ++k) in_memory[k] = static_cast<int64_t>(strides[dim[k]]);
+    x.notify(s, {kind, address, bits / 8, rank, box.valid, in_memory, 0, tile_strides.data()});
+  }
+  return host;
 }
 
-bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box,
+bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind,
                              const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const {
   const unsigned bits = info(element).memory_bits;
   const uint64_t* strides = view + 1 + rank;
@@ -126,6 +133,7 @@ bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const
                      "the extents or strides given to make_tensor_view do not fit the memory that the argument points to");
         return false;
       }
+      if (x.observed) x.notify(s, {kind, address, bits < 8 ? 1 : bits / 8, 0, nullptr, nullptr, e, nullptr});
       f(e, address, host, static_cast<unsigned>(offset % 8));
     }
     size_t k = rank;
@@ -135,12 +143,12 @@ bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const
   }
 }
 
-bool ViewAccess::each(Exec& x, const Step& s, const std::function<void(size_t, std::byte*)>& f) const {
+bool ViewAccess::each(Exec& x, const Step& s, MemoryAccess::Kind kind, const std::function<void(size_t, std::byte*)>& f) const {
   const uint64_t* view = x.at<uint64_t>(s.in[0]);
   Box box;
   locate(x, view, box);
   if (box.empty) return true;
-  return elementwise(x, s, view, box, [&](size_t e, uint64_t, std::byte* host, unsigned) { f(e, host); });
+  return elementwise(x, s, view, box, kind, [&](size_t e, uint64_t, std::byte* host, unsigned) { f(e, host); });
 }
 
 bool ViewAccess::load(Exec& x, const Step& s) const {
@@ -152,14 +160,14 @@ bool ViewAccess::load(Exec& x, const Step& s) const {
   const bool full = !box.empty && sparse >= rank && std::equal(tile.begin(), tile.end(), box.valid);
   if (!full) fill_elements(size, out, padding, s.n);
   if (box.empty) return true;
-  if (const std::byte* host = whole(x, view, box)) {
+  if (const std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Read)) {
     int64_t src[kMaxRank];
     for (size_t k = 0; k < rank; ++k) src[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
     strided_copy(size, out, tile_strides, host, std::span(src, rank), std::span(box.valid, rank));
     if (element == ElementType::I1) normalise_i1(out, s.n);
     return true;
   }
-  return elementwise(x, s, view, box, [&](size_t e, uint64_t, std::byte* host, unsigned bit) {
+  return elementwise(x, s, view, box, MemoryAccess::Kind::Read, [&](size_t e, uint64_t, std::byte* host, unsigned bit) {
     if (info(element).memory_bits == 4) {
       out[e] = (*host >> bit) & std::byte{0x0F};
     } else {
@@ -176,13 +184,13 @@ bool ViewAccess::store(Exec& x, const Step& s) const {
   Box box;
   locate(x, view, box);
   if (box.empty) return true;
-  if (std::byte* host = whole(x, view, box)) {
+  if (std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Write)) {
     int64_t dst[kMaxRank];
     for (size_t k = 0; k < rank; ++k) dst[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
     strided_copy(size, host, std::span(dst, rank), in, tile_strides, std::span(box.valid, rank));
     return true;
   }
-  return elementwise(x, s, view, box, [&](size_t e, uint64_t, std::byte* host, unsigned bit) {
+  return elementwise(x, s, view, box, MemoryAccess::Kind::Write, [&](size_t e, uint64_t, std::byte* host, unsigned bit) {
     if (info(element).memory_bits == 4) {
       *host = (*host & ~(std::byte{0x0F} << bit)) | ((in[e] & std::byte{0x0F}) << bit);
     } else {

@@ -32,7 +32,7 @@ struct ViewAccess : StepData {
   /// in[0] the view, in[1] the tile.
   bool store(Exec& x, const Step& s) const;
   /// Calls f(element number in the tile, host address) for every element inside the array; false after a trap.
-  bool each(Exec& x, const Step& s, const std::function<void(size_t, std::byte*)>& f) const;
+  bool each(Exec& x, const Step& s, MemoryAccess::Kind kind, const std::function<void(size_t, std::byte*)>& f) const;
 
  private:
   struct Box {
@@ -42,8 +42,8 @@ struct ViewAccess : StepData {
   };
   void locate(const Exec& x, const uint64_t* view, Box& box) const;
   /// Host address of the box's first element if all of it lies in one allocation; nullptr otherwise.
-  std::byte* whole(Exec& x, const uint64_t* view, const Box& box) const;
-  bool elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const;
+  std::byte* whole(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const;
+  bool elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind, const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const;
 };
 
 /// Bits of a padding value (an encoded padding_value, or kNone for the filling of unspecified elements) in tile storage.

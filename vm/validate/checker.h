@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -38,8 +39,9 @@ class Checker {
   void check_module();
 
   Module& m;
-  /// Version whose rules apply: that of the file; for text the newest stable one, or the one that the module needs.
-  Version version;
+  /// Version whose rules apply: that of the file; for text the newest stable one, or the one that the module needs. Few rules
+  /// ask, and for text the answer costs a pass over the module.
+  [[nodiscard]] Version version();
 
   // The operation being checked. Groups and results count as in its row.
   const Function* f = nullptr;
@@ -140,6 +142,7 @@ class Checker {
 
   void report(Code code, Place place, const std::string& what, std::string help, ValueId defined);
 
+  std::optional<Version> version_;
   std::vector<uint8_t> type_state_;   // by TypeId: 0 not met, 1 legal, 2 illegal
   std::vector<uint8_t> hints_state_;  // by AttrId: 1 checked
   std::vector<ScopeId> loc_scope_;    // by LocId

@@ -5,10 +5,14 @@
 
 namespace tile::validation {
 
-Checker::Checker(Module& module, Diagnostics& diagnostics)
-    : m(module), version(module.version ? *module.version : std::max(kNewestStableVersion, required_version(module))), diags(diagnostics) {
+Checker::Checker(Module& module, Diagnostics& diagnostics) : m(module), diags(diagnostics), version_(module.version) {
   type_state_.resize(m.types.size());
   hints_state_.resize(m.attrs.size());
+}
+
+Version Checker::version() {
+  if (!version_) version_ = std::max(kNewestStableVersion, required_version(m));
+  return *version_;
 }
 
 void Checker::check_module() {

@@ -204,7 +204,7 @@ void Checker::check_attributes() {
         const auto values = enum_info(want.enum_kind).values;
         if (w >= values.size() || !(want.allowed >> w & 1))
           error_attr(code_of(want.enum_kind), a, std::string(want.name) + " is " + std::string(enum_word(want.enum_kind, w)) + ", expected " + allowed_words(want));
-        else if (values[w].since > version)
+        else if (values[w].since > kOldestVersion && values[w].since > version())
           error_attr(Code::E0607, a, std::string(want.name) + " is " + std::string(values[w].word) + ", which needs version 13." + std::to_string(values[w].since.minor));
         break;
       }

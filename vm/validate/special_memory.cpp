@@ -43,7 +43,7 @@ void check_alloca(Checker& c) {
   const TypeId pointee = c.m.types.get(c.result().inner).inner;
   const ElementType e = c.m.types.get(pointee).element;
   // tf32 counts as two bytes up to 13.4 and as three from 13.5; half bytes (f4) need no alignment.
-  const int64_t least = e == ElementType::TF32 ? (c.version < v(13, 5) ? 2 : 3) : info(e).memory_bits / 8;
+  const int64_t least = e == ElementType::TF32 ? (c.version() < v(13, 5) ? 2 : 3) : info(e).memory_bits / 8;
   if (a < least) c.error_attr(Code::E0601, alignment, "alignment is " + std::to_string(a) + ", expected at least " + std::to_string(least) + " (the size of " + c.type_text(pointee) + ")");
 }
 

@@ -138,9 +138,12 @@ void Checker::check_placement() {
   // The rule of 13.3 is that bodies of reduce and scan are pure; 13.5 allows whatever touches no memory, nested regions too.
   if (!top.in_combiner) return;
   const Effect effect = def().effect;
-  bool pure = def().in_reduce || effect == Effect::Pure;
-  if (version >= v(13, 5)) pure = pure || effect == Effect::NotSpeculatable || (effect == Effect::Control && def().regions > 0);
-  if (pure || (version < v(13, 5) && !combines(top))) return;  // inside a nested region: the operation with the region was reported
+  if (def().in_reduce || effect == Effect::Pure) return;
+  if (version() >= v(13, 5)) {
+    if (effect == Effect::NotSpeculatable || (effect == Effect::Control && def().regions > 0)) return;
+  } else if (!combines(top)) {
+    return;  // the operation that brought the region in was reported
+  }
   const Frame* combiner = &top;
   while (!combines(*combiner)) --combiner;
   error_with(Code::E0702, "is not allowed in the body of " + std::string(combiner->row->def->name) + ", which must be pure", combiner->op, "the body belongs to this operation");

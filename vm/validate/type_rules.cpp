@@ -36,12 +36,13 @@ std::string extents_fault(const std::vector<int64_t>& shape, ElementType element
   return {};
 }
 
-std::string tile_fault(const TypeTable& types, const Type& t, Version version) {
+std::string tile_fault(Checker& c, const Type& t) {
+  const TypeTable& types = c.m.types;
   if (t.inner >= types.size()) return "it has no element type";
   const Type& inner = types.get(t.inner);
   if (inner.kind == TypeKind::Ptr) {
     if (std::string fault = number_fault(types, inner.inner, "the pointee"); !fault.empty()) return fault;
-    if (version >= v(13, 5) && !t.shape.empty() && types.get(inner.inner).element == ElementType::F4E2M1FN)
+    if (!t.shape.empty() && types.get(inner.inner).element == ElementType::F4E2M1FN && c.version() >= v(13, 5))
       return "a tile of pointers to f4E2M1FN must have rank 0";
   } else if (inner.kind != TypeKind::Element) {
     return "the element must be a number type or a pointer";
@@ -95,11 +96,12 @@ std::string view_fault(const TypeTable& types, const Type& t) {
   return dim_map_fault(t);
 }
 
-std::string fault_of(const TypeTable& types, TypeId id, Version version) {
+std::string fault_of(Checker& c, TypeId id) {
+  const TypeTable& types = c.m.types;
   if (id >= types.size()) return "there is no such type";
   const Type& t = types.get(id);
   switch (t.kind) {
-    case TypeKind::Tile: return tile_fault(types, t, version);
+    case TypeKind::Tile: return tile_fault(c, t);
     case TypeKind::TensorView: return tensor_view_fault(types, t);
     case TypeKind::PartitionView:
     case TypeKind::StridedView:
@@ -116,7 +118,7 @@ std::string fault_of(const TypeTable& types, TypeId id, Version version) {
 
 bool Checker::legal_type(TypeId id, const std::function<Place()>& place) {
   if (id < type_state_.size() && type_state_[id] != 0) return type_state_[id] == 1;
-  const std::string fault = fault_of(m.types, id, version);
+  const std::string fault = fault_of(*this, id);
   if (type_state_.size() < m.types.size()) type_state_.resize(m.types.size());
   if (id < type_state_.size()) type_state_[id] = fault.empty() ? 1 : 2;
   if (!fault.empty()) diags.error(Code::E0505, place(), "illegal type " + type_text(id) + ": " + fault);

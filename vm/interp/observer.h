@@ -1,0 +1,41 @@
+// What watches a launch: checkers, traces and profiles are observers, so that no evaluator knows of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tile {
+
+class Exec;
+struct Launch;
+struct Step;
+
+/// One access of global memory by a step: a box of elements, each at address + sum of index * stride. All of it lies inside one
+/// allocation, unless the access is about to trap.
+struct MemoryAccess {
+  enum class Kind : uint8_t { Read, Write, Atomic };
+  Kind kind = Kind::Read;
+  uint64_t address = 0;              ///< of the first element, as in memory.h
+  uint32_t element_bytes = 1;        ///< 1 also for elements of 4 bits, whose byte is named
+  size_t rank = 0;                   ///< 0: one element
+  const int64_t* shape = nullptr;    ///< elements along each dimension
+  const int64_t* strides = nullptr;  ///< in elements of memory, never negative
+  size_t first_element = 0;          ///< row-major number of the first element in the step's tile
+  const int64_t* tile_strides = nullptr;  ///< distance in the tile between neighbours along each dimension; nullptr with rank 0
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void launch_begin(const Launch&) {}
+  virtual void launch_end(const Launch&) {}
+  // The following may come from several workers at once, each for its own block.
+  virtual void block_begin(Exec&) {}
+  virtual void block_end(Exec&) {}
+  virtual void before(Exec&, const Step&) {}
+  /// Not called after a step that trapped, returned or left a loop.
+  virtual void after(Exec&, const Step&) {}
+  virtual void access(Exec&, const Step&, const MemoryAccess&) {}
+};
+
+}  // namespace tile
