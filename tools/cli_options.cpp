@@ -69,7 +69,7 @@ std::string version_text(const std::string& program) {
   const std::string git = build::kGit;
   return program + " " + build::kVersion + (git.empty() ? "" : " (" + git + ")") + "\n" +
          "forms: text; tilebc; tileirbc 13." + std::to_string(kOldestVersion.minor) + " to 13." + std::to_string(kNewestVersion.minor) + "\n" +
-         "build: " + build::kCompiler + ", " + build::kTarget + ", " + build::kBuildType + ", " + build::kOptions + "\n";
+         "build: " + build::kCompiler + ", " + build::kTarget + ", " + build::kBuildType + ", " + build::kOptions;
 }
 
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options, int& status) {

@@ -28,7 +28,7 @@ int report(const Diagnostics& diags, const CommonOptions& options);
 /// A command line that cannot be understood: reports U0001.
 int usage_error(const std::string& program, const std::string& message, const CommonOptions& options, const std::string& help = {});
 
-/// The text of --version: program, version, commit, forms that it reads, compiler and options of the build.
+/// The text of --version, without its last newline: program, version, commit, forms that it reads, compiler and options of the build.
 [[nodiscard]] std::string version_text(const std::string& program);
 
 /// Parses the command line. True: go on. False: leave with `status` (help and version were printed, or an error was reported).

@@ -37,7 +37,7 @@ except ImportError as error:
 
 # Exponent bits, mantissa bits, bias, whether all exponent bits set mean infinity and NaN (else only the topmost pattern is NaN).
 FORMATS = {"f16": (5, 10, 15, True), "bf16": (8, 7, 127, True), "f8E4M3FN": (4, 3, 7, False), "f8E5M2": (5, 2, 15, True)}
-REPEAT = 3
+REPEAT = 20
 
 
 def values(t, bits):

@@ -155,6 +155,7 @@ CASES = [
     ("grid 2^24", launch(SRC, DST, N, more=["--grid", "1,1,16777216"]), 1, "E0805"),
     ("grid 2^40", launch(SRC, DST, N, more=["--grid", "1099511627776"]), 1, "E0805"),
     ("grid 2^64", launch(SRC, DST, N, more=["--grid", "18446744073709551616"]), 1, None),
+    ("2^64 blocks", launch(SRC, DST, N, more=["--grid", "4194304,2097152,2097152"]), None, None),
     ("grid of four", launch(SRC, DST, N, more=["--grid", "1,1,1,1"]), 1, None),
     ("grid of words", launch(SRC, DST, N, more=["--grid", "all"]), 1, "E0804"),
 

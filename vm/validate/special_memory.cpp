@@ -47,18 +47,23 @@ void check_alloca(Checker& c) {
   if (a < least) c.error_attr(Code::E0601, alignment, "alignment is " + std::to_string(a) + ", expected at least " + std::to_string(least) + " (the size of " + c.type_text(pointee) + ")");
 }
 
-// A conversion runs from % to the first of the characters that end one, whatever stands between; exactly "%%" is a percent sign.
+// A conversion runs from % to the first of the characters that end one, whatever stands between; if that is another %, the next
+// conversion starts there. Exactly "%%" is a percent sign.
 void check_print(Checker& c) {
   const std::string_view text = c.m.str(c.word(0));
   const size_t args = c.count(0);
   size_t conversions = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') continue;
-    const size_t begin = i++;
-    while (i < text.size() && !is_conversion_end(text[i])) ++i;
-    if (i == text.size()) return c.error_attr(Code::E0606, 0, "the conversion at byte " + std::to_string(begin) + " of the format has no end", "write %% for a percent sign");
-    if (i == begin + 1 && text[i] == '%') continue;
+    if (i + 1 < text.size() && text[i + 1] == '%') {
+      ++i;
+      continue;
+    }
+    size_t end = i + 1;
+    while (end < text.size() && !is_conversion_end(text[end])) ++end;
+    if (end == text.size()) return c.error_attr(Code::E0606, 0, "the conversion at byte " + std::to_string(i) + " of the format has no end", "write %% for a percent sign");
     ++conversions;
+    i = text[end] == '%' ? end - 1 : end;
   }
   if (conversions != args)
     c.error_attr(Code::E0606, 0, "the format has " + counted(conversions, "conversion") + ", expected " + std::to_string(args) + " (the number of arguments)");

@@ -96,8 +96,6 @@ void check_atomic_red_view(Checker& c) {
   const Type& type = c.type(view);
   if (type.kind == TypeKind::GatherScatterView)
     return c.error_operand(Code::E0506, view, 0, "view has type " + c.type_text(c.type_id(view)) + ", expected a partition_view or strided_view");
-  if (type.padding != kNone && c.version() < v(13, 5))
-    c.error_operand(Code::E0506, view, 0, "view has padding_value " + std::string(enum_word(EnumKind::Padding, type.padding)) + ", expected none", "padding here needs version 13.5");
   check_not_multicast(c, view);
   check_indices(c, view, false);
   check_mode(c, c.group("value"));

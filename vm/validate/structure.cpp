@@ -135,12 +135,14 @@ void Checker::check_placement() {
     top.ended = true;
     return;
   }
-  // The rule of 13.3 is that bodies of reduce and scan are pure; 13.5 allows whatever touches no memory, nested regions too.
+  // The rule of 13.3 is that bodies of reduce and scan are pure; 13.5 allows what may be undefined but touches no memory, and
+  // branches and reductions of that. An assumption, and the terminators of loops, count as effects.
   if (!top.in_combiner) return;
   const Effect effect = def().effect;
   if (def().in_reduce || effect == Effect::Pure) return;
   if (version() >= v(13, 5)) {
-    if (effect == Effect::NotSpeculatable || (effect == Effect::Control && def().regions > 0)) return;
+    const Opcode op = f->insts[inst].op;
+    if ((effect == Effect::NotSpeculatable && op != Opcode::Assume) || op == Opcode::If) return;
   } else if (!combines(top)) {
     return;  // the operation that brought the region in was reported
   }
