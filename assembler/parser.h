@@ -22,7 +22,7 @@ namespace tile {
 
 // Limits; beyond them L0101 and L0102. Every recursion of the parser is bounded by one of them.
 inline constexpr size_t kMaxTextSize = size_t{256} << 20;
-inline constexpr uint32_t kMaxRegionDepth = 1024;
+inline constexpr uint32_t kMaxRegionDepth = 400;
 inline constexpr uint32_t kMaxTypeDepth = 64;
 inline constexpr uint32_t kMaxAttrDepth = 64;
 inline constexpr uint32_t kMaxLocDepth = 60;  // below the longest chain that LocTable follows

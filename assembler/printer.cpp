@@ -8,10 +8,12 @@ namespace {
 
 constexpr size_t kShortLimit = size_t{1} << 20;  // one instruction or attribute
 
-// Values can be shared by all instructions, so text can be far larger than the module. No honest module comes near this.
+// Values can be shared by all instructions, so text can be far larger than the module. No honest module comes near
+// this.
 size_t text_limit(const Module& m) {
   size_t size = 0;
-  for (const Function& f : m.functions) size += f.insts.size() * sizeof(Inst) + f.words.size() * sizeof(uint32_t) + f.value_types.size() * sizeof(TypeId);
+  for (const Function& f : m.functions)
+    size += f.insts.size() * sizeof(Inst) + f.words.size() * sizeof(uint32_t) + f.value_types.size() * sizeof(TypeId);
   for (AttrId a = 0; a < m.attrs.size(); ++a) size += m.attrs.get(a).bytes.size() + sizeof(Attr);
   for (StringId s = 0; s < m.strings.size(); ++s) size += m.strings.get(s).size();
   return (size_t{64} << 20) + size * 64;
@@ -83,9 +85,13 @@ std::string print(const Module& m, const PrintOptions& options, std::vector<Anch
 
 }  // namespace
 
-std::string print_text(const Module& m, const PrintOptions& options) { return print(m, options, nullptr); }
+std::string print_text(const Module& m, const PrintOptions& options) {
+  return print(m, options, nullptr);
+}
 
-std::string print_text(const Module& m, const PrintOptions& options, std::vector<Anchor>& anchors) { return print(m, options, &anchors); }
+std::string print_text(const Module& m, const PrintOptions& options, std::vector<Anchor>& anchors) {
+  return print(m, options, &anchors);
+}
 
 std::string print_inst(const Module& m, const Function& f, InstId i, const ValueNames& names) {
   if (i >= f.insts.size()) return {};
@@ -95,7 +101,9 @@ std::string print_inst(const Module& m, const Function& f, InstId i, const Value
   return std::move(c.out);
 }
 
-std::string print_inst(const Module& m, const Function& f, InstId i) { return print_inst(m, f, i, ValueNames(m, f)); }
+std::string print_inst(const Module& m, const Function& f, InstId i) {
+  return print_inst(m, f, i, ValueNames(m, f));
+}
 
 std::string print_attr(const Module& m, AttrId id) {
   std::string out;
@@ -103,6 +111,8 @@ std::string print_attr(const Module& m, AttrId id) {
   return out;
 }
 
-void install_inst_printer() { Module::inst_printer = print_inst; }
+void install_inst_printer() {
+  Module::inst_printer = print_inst;
+}
 
 }  // namespace tile

@@ -50,23 +50,25 @@ DebugAliases::DebugAliases(const Module& m) : m_(m) {
 
 void DebugAliases::add(LocId root) {
   if (root >= m_.locs.size() || m_.locs.get(root).kind == Kind::Unknown || loc_numbers_.contains(root)) return;
-  post_order(root, [this](LocId id) { return children(id); },
-             [this](LocId id) {
-               if (!loc_numbers_.try_emplace(id, static_cast<uint32_t>(locs_.size() + 1)).second) return;
-               locs_.push_back(id);
-             });
+  post_order(
+      root, [this](LocId id) { return children(id); },
+      [this](LocId id) {
+        if (!loc_numbers_.try_emplace(id, static_cast<uint32_t>(locs_.size() + 1)).second) return;
+        locs_.push_back(id);
+      });
 }
 
 void DebugAliases::add_scope(ScopeId root) {
   if (root >= m_.locs.scope_count() || scope_names_.contains(root)) return;
   static constexpr const char* kNames[] = {"#file", "#unit", "#block", "#subprogram"};
-  post_order(root, [this](ScopeId id) { return scope_children(id); },
-             [this](ScopeId id) {
-               if (scope_names_.contains(id)) return;
-               const auto kind = static_cast<size_t>(m_.locs.scope(id).kind);
-               scope_names_[id] = kNames[kind] + std::to_string(++counts_[kind]);
-               scopes_.push_back(id);
-             });
+  post_order(
+      root, [this](ScopeId id) { return scope_children(id); },
+      [this](ScopeId id) {
+        if (scope_names_.contains(id)) return;
+        const auto kind = static_cast<size_t>(m_.locs.scope(id).kind);
+        scope_names_[id] = kNames[kind] + std::to_string(++counts_[kind]);
+        scopes_.push_back(id);
+      });
 }
 
 // Only what is not numbered yet, and only what stands earlier in the table, so that a walk ends.
@@ -139,11 +141,12 @@ std::string DebugAliases::scope_text(ScopeId id) const {
     case ScopeKind::CompileUnit:
       return "#cuda_tile.di_compile_unit<file = " + scope_name(s.file) + ">";
     case ScopeKind::LexicalBlock:
-      return "#cuda_tile.di_lexical_block<scope = " + scope_name(s.scope) + ", file = " + scope_name(s.file) + number(", line = ", s.line) +
-             (s.column ? number(", column = ", s.column) : "") + ">";
+      return "#cuda_tile.di_lexical_block<scope = " + scope_name(s.scope) + ", file = " + scope_name(s.file) +
+             number(", line = ", s.line) + (s.column ? number(", column = ", s.column) : "") + ">";
     case ScopeKind::Subprogram:
-      return "#cuda_tile.di_subprogram<file = " + scope_name(s.file) + number(", line = ", s.line) + ", name = " + quoted(m_, s.name) +
-             ", linkageName = " + quoted(m_, s.linkage_name) + ", compileUnit = " + scope_name(s.compile_unit) +
+      return "#cuda_tile.di_subprogram<file = " + scope_name(s.file) + number(", line = ", s.line) +
+             ", name = " + quoted(m_, s.name) + ", linkageName = " + quoted(m_, s.linkage_name) +
+             ", compileUnit = " + scope_name(s.compile_unit) +
              (s.scope_line ? number(", scopeLine = ", s.scope_line) : "") + ">";
   }
   return "unit";

@@ -8,15 +8,22 @@
 namespace tile {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_char(char c) { return is_letter(c) || is_digit(c) || c == '$' || c == '.' || c == '_' || c == '-'; }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_name_char(char c) {
+  return is_letter(c) || is_digit(c) || c == '$' || c == '.' || c == '_' || c == '-';
+}
 
 // A name that the text form can hold, or nothing where the value is to be numbered.
 std::string spelled(std::string_view name) {
   if (std::all_of(name.begin(), name.end(), is_digit)) return {};
   std::string out(name);
-  std::replace_if(out.begin(), out.end(), [](char c) { return !is_name_char(c); }, '_');
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return !is_name_char(c); }, '_');
   if (is_digit(out[0])) out.insert(0, "_");
   return out;
 }
@@ -31,7 +38,8 @@ struct Scopes {
     std::vector<RegionId> of_inst(f.insts.size(), 0);
     for (RegionId r = 0; r < f.regions.size(); ++r) {
       const Region& region = f.regions[r];
-      for (InstId i = region.begin; i < region.end && i < f.insts.size(); i = std::max(f.insts[i].next, i + 1)) of_inst[i] = r;
+      for (InstId i = region.begin; i < region.end && i < f.insts.size(); i = std::max(f.insts[i].next, i + 1))
+        of_inst[i] = r;
       if (r > 0 && region.parent < f.insts.size() && of_inst[region.parent] < r) {
         parent[r] = of_inst[region.parent];
         depth[r] = depth[parent[r]] + 1;

@@ -71,7 +71,8 @@ bool FunctionPrinter::differs(const Words& w, size_t a) const {
     case AttrKind::Bool:
       return def.def == kRequired || word != static_cast<uint32_t>(def.def);
     case AttrKind::Int:
-      return def.def == kRequired || word >= m_.attrs.size() || m_.attrs.get(word).bits != static_cast<uint64_t>(def.def);
+      return def.def == kRequired || word >= m_.attrs.size() ||
+             m_.attrs.get(word).bits != static_cast<uint64_t>(def.def);
     default:
       return true;
   }
@@ -103,7 +104,9 @@ std::vector<ValueId> FunctionPrinter::result_values(const Inst& inst) const {
   return vs;
 }
 
-void FunctionPrinter::result_types(const Inst& inst) { types_of(result_values(inst)); }
+void FunctionPrinter::result_types(const Inst& inst) {
+  types_of(result_values(inst));
+}
 
 void FunctionPrinter::results(const Inst& inst) {
   const auto vs = result_values(inst);
@@ -123,7 +126,8 @@ void FunctionPrinter::literal(Line& l, const std::string& text) {
   const bool closes = text == "," || text == "]" || text == ">";
   const bool opens = text == "[" || text == "<";
   // Rows write `token=$token` or `token = $token`; both read the same, and NVIDIA prints them so.
-  const bool tight = text == "=" && !l.last.empty() && l.w.op->format.find(std::string(l.last) + "=") != std::string_view::npos;
+  const bool tight =
+      text == "=" && !l.last.empty() && l.w.op->format.find(std::string(l.last) + "=") != std::string_view::npos;
   if (!closes && !opens && !tight) blank(l);
   c_.out += text;
   l.glue = opens || tight;
@@ -193,9 +197,11 @@ void FunctionPrinter::attr_value(const OpDef& op, size_t a, uint32_t word) {
 }
 
 void FunctionPrinter::dict(Line& l, bool with_keyword) {
-  const auto found = std::lower_bound(f_.extra_attrs.begin(), f_.extra_attrs.end(), l.id, [](const auto& e, InstId i) { return e.first < i; });
+  const auto found = std::lower_bound(f_.extra_attrs.begin(), f_.extra_attrs.end(), l.id,
+                                      [](const auto& e, InstId i) { return e.first < i; });
   const Attr* extra = nullptr;
-  if (found != f_.extra_attrs.end() && found->first == l.id && found->second < m_.attrs.size()) extra = &m_.attrs.get(found->second);
+  if (found != f_.extra_attrs.end() && found->first == l.id && found->second < m_.attrs.size())
+    extra = &m_.attrs.get(found->second);
   uint32_t mentioned = 0;
   mentioned_in(op_format(*l.w.op), mentioned);
   const bool by_hand = l.w.op->format == "@custom";
@@ -341,10 +347,13 @@ void FunctionPrinter::regions(InstId i, int indent, int depth) {
   if (!def || def->regions == 0) return;
   for (size_t r = 0; r < def->regions; ++r) {
     const Region* sub = region(i, r);
-    if (!sub || !sub->present) continue;
+    const bool present = sub && sub->present;
+    if (!present && r > 0) continue;  // an else that is not there
     if (r > 0) c_.out += " else";
     c_.out += ' ';
-    if (depth >= kMaxDepth) {
+    if (!present) {
+      c_.out += "{ }";
+    } else if (depth >= kMaxDepth) {
       c_.out += "{ ... }";
     } else {
       body(*sub, op, indent, depth + 1);

@@ -34,10 +34,10 @@ struct PrintContext {
   const Module& m;
   TypeTexts types;
   std::string out;
-  size_t limit;                             ///< bytes of `out` beyond which printing stops
-  const DebugAliases* debug = nullptr;      ///< null: no locations
+  size_t limit;                         ///< bytes of `out` beyond which printing stops
+  const DebugAliases* debug = nullptr;  ///< null: no locations
   bool elide_large = false;
-  std::vector<Anchor>* anchors = nullptr;   ///< where to put them, if anybody asks
+  std::vector<Anchor>* anchors = nullptr;  ///< where to put them, if anybody asks
 
   void anchor(Span span) {
     if (anchors && span.valid()) anchors->push_back({span.begin, out.size()});

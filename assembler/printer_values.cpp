@@ -18,8 +18,12 @@ constexpr int kMaxAttrDepth = 64;           // deeper values print as `...`; rea
 constexpr size_t kMaxListedElements = 100;  // larger constants print as a string of hexadecimal bytes
 constexpr char kHex[] = "0123456789ABCDEF";
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool is_bare_id(std::string_view s) {
   if (s.empty() || !is_letter(s[0])) return false;
@@ -90,8 +94,8 @@ struct Decimal {
   int exponent = 0;
 };
 
-// `x` in about `precision` digits, as NVIDIA's printer finds them: the exact digits are first cut where the bits of `precision`
-// digits end, which may leave fewer digits than a rounding needs, and then rounded half up.
+// `x` in about `precision` digits, as NVIDIA's printer finds them: the exact digits are first cut where the bits of
+// `precision` digits end, which may leave fewer digits than a rounding needs, and then rounded half up.
 Decimal decimal(double x, int precision) {
   if (x == 0) return {"0", 0};
   int exponent;
@@ -132,8 +136,8 @@ Decimal decimal(double x, int precision) {
   return {digits, last + static_cast<int>(digits.size()) - 1};
 }
 
-// The forms and their choice are those of NVIDIA's printer: six significant digits and a zero where that is exact enough; else
-// as many digits as the format can need, plain if the number is neither long nor small; else the bits.
+// The forms and their choice are those of NVIDIA's printer: six significant digits and a zero where that is exact
+// enough; else as many digits as the format can need, plain if the number is neither long nor small; else the bits.
 std::string float_text(ElementType t, uint64_t bits) {
   const double x = decode(t, bits);
   if (!std::isfinite(x)) return hex_text(t, bits);
@@ -143,7 +147,8 @@ std::string float_text(ElementType t, uint64_t bits) {
     const auto [digits, first] = decimal(x, kShort);
     char exponent[16];
     std::snprintf(exponent, sizeof exponent, "e%c%02d", first < 0 ? '-' : '+', std::abs(first));
-    const std::string text = sign + digits[0] + "." + digits.substr(1) + std::string(kShort + 1 - digits.size(), '0') + exponent;
+    const std::string text =
+        sign + digits[0] + "." + digits.substr(1) + std::string(kShort + 1 - digits.size(), '0') + exponent;
     if (reads_back(t, bits, text)) return text;
   }
   constexpr int kPadding = 3;  // zeros that may stand between the point and the digits
@@ -158,14 +163,16 @@ std::string float_text(ElementType t, uint64_t bits) {
   } else if (last < 0 && -first <= kPadding) {
     text += "0." + std::string(static_cast<size_t>(-first - 1), '0') + digits;
   } else {
-    text += digits.substr(0, 1) + "." + (count == 1 ? "0" : digits.substr(1)) + "E" + (first < 0 ? "-" : "+") + std::to_string(std::abs(first));
+    text += digits.substr(0, 1) + "." + (count == 1 ? "0" : digits.substr(1)) + "E" + (first < 0 ? "-" : "+") +
+            std::to_string(std::abs(first));
   }
   return reads_back(t, bits, text) ? text : hex_text(t, bits);
 }
 
 uint64_t element_bits(const std::string& bytes, size_t index, size_t size) {
   uint64_t bits = 0;
-  for (size_t k = 0; k < size; ++k) bits |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[index * size + k])) << (8 * k);
+  for (size_t k = 0; k < size; ++k)
+    bits |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[index * size + k])) << (8 * k);
   return bits;
 }
 
@@ -219,7 +226,9 @@ void AttrWriter::ints(const Attr& a, bool as_bool) {
 }
 
 bool AttrWriter::predicate(const Attr& a) {
-  const auto bound = [&](size_t i) { return a.flags >> i & 1 && i < a.ints.size() ? std::to_string(a.ints[i]) : std::string("?"); };
+  const auto bound = [&](size_t i) {
+    return a.flags >> i & 1 && i < a.ints.size() ? std::to_string(a.ints[i]) : std::string("?");
+  };
   switch (a.tag) {
     case AttrTag::DivBy:
       out_ += "div_by<" + std::to_string(static_cast<int64_t>(a.bits));
@@ -239,8 +248,8 @@ bool AttrWriter::predicate(const Attr& a) {
   }
 }
 
-// Numbers carry their type except where the text gives it to a bare number: i64, decimal f64, true and false. Integers of hints
-// never carry it: writers use i32 and i64 there and mean the same.
+// Numbers carry their type except where the text gives it to a bare number: i64, decimal f64, true and false. Integers
+// of hints never carry it: writers use i32 and i64 there and mean the same.
 void AttrWriter::typed_number(const Attr& a) {
   const ElementType t = a.type < m_.types.size() ? m_.types.get(a.type).element : ElementType::I64;
   const bool fits = a.tag == AttrTag::Float ? info(t).is_float : info(t).is_int;
@@ -257,8 +266,9 @@ void AttrWriter::typed_number(const Attr& a) {
 
 // Attribute values need the prefix on the types of the language, not on element types.
 void AttrWriter::long_type(TypeId id) {
-  const bool plain = id < m_.types.size() && (m_.types.get(id).kind == TypeKind::Element || m_.types.get(id).kind == TypeKind::Function ||
-                                              m_.types.get(id).kind == TypeKind::Token);
+  const bool plain =
+      id < m_.types.size() && (m_.types.get(id).kind == TypeKind::Element ||
+                               m_.types.get(id).kind == TypeKind::Function || m_.types.get(id).kind == TypeKind::Token);
   if (!plain) out_ += "!cuda_tile.";
   out_ += m_.types.print(id);
 }
@@ -393,7 +403,8 @@ void AttrWriter::dense_values(const Attr& a, ElementType t) {
   const auto shape = m_.types.shape_of(a.type);
   for (size_t e = 0; e < count; ++e) {
     if (e) out_ += ", ";
-    size_t opened = 0, block = 1;  // a bracket opens at each multiple of the elements of a dimension and those behind it
+    size_t opened = 0,
+           block = 1;  // a bracket opens at each multiple of the elements of a dimension and those behind it
     for (size_t d = shape.size(); d-- > 0 && e % (block *= static_cast<size_t>(shape[d])) == 0;) ++opened;
     out_.append(opened, '[');
     out_ += element_text(t, element_bits(a.bytes, e, size));

@@ -19,7 +19,8 @@ void put_key(std::string& out, std::string_view key);
 /// An element as `constant` spells it; `bits` in the storage form of a tile.
 [[nodiscard]] std::string element_text(ElementType t, uint64_t bits);
 
-/// Writes attribute values of one module. Stops adding to `out` beyond `limit` bytes, because values can be shared and nest.
+/// Writes attribute values of one module. Stops adding to `out` beyond `limit` bytes, because values can be shared and
+/// nest.
 class AttrWriter {
  public:
   AttrWriter(const Module& m, std::string& out, size_t limit) : m_(m), out_(out), limit_(limit) {}
@@ -46,7 +47,9 @@ class AttrWriter {
   void long_type(TypeId id);
   [[nodiscard]] bool full() const { return out_.size() > limit_; }
   [[nodiscard]] const Attr* find(AttrId id) const { return id < m_.attrs.size() ? &m_.attrs.get(id) : nullptr; }
-  [[nodiscard]] std::string_view text(StringId id) const { return id < m_.strings.size() ? m_.strings.get(id) : std::string_view(); }
+  [[nodiscard]] std::string_view text(StringId id) const {
+    return id < m_.strings.size() ? m_.strings.get(id) : std::string_view();
+  }
 
   const Module& m_;
   std::string& out_;

@@ -1,5 +1,6 @@
 # The libraries that the build needs, at the oldest versions it is tested with (those of Debian 12), and a message that
-# names the Debian package when one is missing. All but threads are used as headers only, so an installed tilevm needs none.
+# names the Debian package when one is missing. All but threads and zstd are used as headers only, so an installed tilevm
+# needs none of the others.
 
 function(tilevm_need found what package)
   if(NOT ${found})
@@ -40,6 +41,24 @@ tilevm_need(TILEVM_XXHASH_FOUND "xxHash 0.8.1 or newer" libxxhash-dev)
 add_library(tilevm_xxhash INTERFACE)
 target_include_directories(tilevm_xxhash SYSTEM INTERFACE ${TILEVM_XXHASH_DIR})
 target_compile_definitions(tilevm_xxhash INTERFACE XXH_INLINE_ALL)
+
+# zstd, for bundles: the one library besides threads that is linked. The static one is preferred, so that the programs run where
+# it is not installed.
+find_path(TILEVM_ZSTD_DIR zstd.h DOC "Directory of zstd.h")
+find_library(TILEVM_ZSTD_LIBRARY NAMES libzstd.a zstd DOC "The zstd library")
+set(TILEVM_ZSTD_FOUND OFF)
+if(TILEVM_ZSTD_DIR AND TILEVM_ZSTD_LIBRARY)
+  file(STRINGS ${TILEVM_ZSTD_DIR}/zstd.h lines REGEX "#define ZSTD_VERSION_(MAJOR|MINOR|RELEASE) +[0-9]+")
+  string(REGEX REPLACE "[^;0-9]+" "" numbers "${lines}")
+  string(REPLACE ";" "." TILEVM_ZSTD_VERSION "${numbers}")
+  if(TILEVM_ZSTD_VERSION VERSION_GREATER_EQUAL 1.5.4)
+    set(TILEVM_ZSTD_FOUND ON)
+  endif()
+endif()
+tilevm_need(TILEVM_ZSTD_FOUND "zstd 1.5.4 or newer" libzstd-dev)
+add_library(tilevm_zstd INTERFACE)
+target_include_directories(tilevm_zstd SYSTEM INTERFACE ${TILEVM_ZSTD_DIR})
+target_link_libraries(tilevm_zstd INTERFACE ${TILEVM_ZSTD_LIBRARY})
 
 # FlatBuffers: the header is made from the schema in the build folder, because generated code and library versions belong
 # together.

@@ -7,13 +7,14 @@ Every .tile file below the paths has one or more lines `// RUN: COMMAND [OPTIONS
 
   check      tileasm check: reads and validates. Errors must be exactly those that the file expects.
   parse      the same without validation.
-  roundtrip  text -> text and text -> tilebc -> text give the same text again; the same with debug info. Options: --no-validate;
-             --same-bytes: the printed text also gives the bytes that the file gives.
+  roundtrip  text -> text and text -> tilebc -> text give the same text again; the same with debug info.
+             Options: --no-validate; --same-bytes: the printed text also gives the bytes that the file gives.
   print      tileasm dis with the options given; its output must have the lines of the CHECK comments.
   fmt        tileasm fmt gives the file itself: it is in canonical form.
   run        tilevm with the options given, on the arguments below.
 
-Errors (check, parse). Each stands on the line that is wrong, or below it on lines of their own; all of them must come, and no other:
+Errors (check, parse). Each stands on the line that is wrong, or below it on lines of their own; all of them must
+come, and no other:
 
   // ERROR E0501 text              an error with this code on this line, whose message contains the text
   // ERROR E0501@14 text           ... at column 14
@@ -27,14 +28,17 @@ Output (print):
 Launches (run). Arguments in the order of the entry's parameters:
 
   // SCALAR [NAME] i32 5           decimal, nan, inf, true, false, or 0x and the bits
-  // BUFFER NAME f32[2,2] = VALUES a pointer to an array; VALUES separated by commas in row-major order, one alone fills the array, iota counts
+  // BUFFER NAME f32[2,2] = VALUES a pointer to an array; VALUES separated by commas in row-major order, one alone
+                                   fills the array, iota counts
   // BUFFER NAME f32[64] := normal(seed=1)   a generator of spec/launch.md
   // ARRAY NAME ...                as BUFFER, passed as pointer, extents and strides
-  // EXPECT NAME = VALUES RULE     what the array holds afterwards; RULE: bits, exact (the default; any NaN for a NaN), ulp N, rel X, abs X
+  // EXPECT NAME = VALUES RULE     what the array holds afterwards; RULE: bits, exact (the default; any NaN for a
+                                   NaN), ulp N, rel X, abs X
   // PRINTS text                   a line that the kernel prints; all of them, in any order
   // TRAP T0101                    the run ends with this trap
 
---update replaces CHECK lines by the whole output, and adds or corrects ERROR comments with code, column and message: read the difference.
+--update replaces CHECK lines by the whole output, and adds or corrects ERROR comments with code, column and
+message: read the difference.
 Prints "N passed, N failed"; exits with 1 if anything failed, 2 if there is nothing to run.
 """
 import argparse

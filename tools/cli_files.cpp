@@ -26,7 +26,8 @@ Result<std::vector<uint8_t>> read_stdin(Diagnostics& diags) {
   constexpr size_t kStep = size_t{1} << 16;
   for (;;) {
     if (bytes.size() > kMaxFileBytes) {
-      return diags.error(Code::L0101, file_place("<stdin>"), "the input is larger than " + std::to_string(kMaxFileBytes) + " bytes");
+      return diags.error(Code::L0101, file_place("<stdin>"),
+                         "the input is larger than " + std::to_string(kMaxFileBytes) + " bytes");
     }
     const size_t old = bytes.size();
     bytes.resize(old + kStep);
@@ -35,7 +36,8 @@ Result<std::vector<uint8_t>> read_stdin(Diagnostics& diags) {
       bytes.resize(old);
       continue;
     }
-    if (got < 0) return diags.error(Code::E0901, file_place("<stdin>"), std::string("cannot read: ") + std::strerror(errno));
+    if (got < 0)
+      return diags.error(Code::E0901, file_place("<stdin>"), std::string("cannot read: ") + std::strerror(errno));
     bytes.resize(old + static_cast<size_t>(got));
     if (got == 0) return bytes;
   }
@@ -45,14 +47,19 @@ Result<std::vector<uint8_t>> read_stdin(Diagnostics& diags) {
 
 const char* kind_name(InputKind kind) {
   switch (kind) {
-    case InputKind::Text: return "text";
-    case InputKind::Tilebc: return "tilebc";
-    case InputKind::Tileirbc: return "tileirbc";
+    case InputKind::Text:
+      return "text";
+    case InputKind::Tilebc:
+      return "tilebc";
+    case InputKind::Tileirbc:
+      return "tileirbc";
   }
   return "";
 }
 
-std::string input_name(const std::string& path) { return path == "-" ? "<stdin>" : path; }
+std::string input_name(const std::string& path) {
+  return path == "-" ? "<stdin>" : path;
+}
 
 Result<std::vector<uint8_t>> read_input(const std::string& path, Diagnostics& diags) {
   return path == "-" ? read_stdin(diags) : read_file(path, diags);
@@ -64,12 +71,20 @@ InputKind recognise(std::span<const uint8_t> bytes) {
 }
 
 Result<Loaded> read_module(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags) {
+  if (bytes.empty()) {
+    Place place;
+    place.file = name;
+    return diags.error(Code::E0101, std::move(place), "the input is empty", "expected text, tilebc or tileirbc");
+  }
   const InputKind kind = recognise(bytes);
   Result<Module> module = [&]() -> Result<Module> {
     switch (kind) {
-      case InputKind::Tileirbc: return read_tileirbc(bytes, name, diags);
-      case InputKind::Tilebc: return decode_tilebc(bytes, name, diags);
-      case InputKind::Text: break;
+      case InputKind::Tileirbc:
+        return read_tileirbc(bytes, name, diags);
+      case InputKind::Tilebc:
+        return decode_tilebc(bytes, name, diags);
+      case InputKind::Text:
+        break;
     }
     return parse_text(std::make_shared<const Source>(name, std::string(bytes.begin(), bytes.end())), diags);
   }();
@@ -88,7 +103,8 @@ Status write_output(const std::string& path, std::string_view bytes, Diagnostics
   while (!bytes.empty()) {
     const ssize_t done = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return diags.error(Code::E0902, file_place("<stdout>"), std::string("cannot write: ") + std::strerror(errno));
+    if (done < 0)
+      return diags.error(Code::E0902, file_place("<stdout>"), std::string("cannot write: ") + std::strerror(errno));
     bytes.remove_prefix(static_cast<size_t>(done));
   }
   return {};

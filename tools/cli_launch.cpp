@@ -3,49 +3,39 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 
 #include "tools/cli_files.h"
+#include "tools/cli_stop.h"
 #include "vm/base/numeric.h"
+#include "vm/codec/tilebc.h"
 #include "vm/ir/valid_module.h"
+#include "vm/runtime/atomic_file.h"
+#include "vm/runtime/bundle.h"
 #include "vm/runtime/device.h"
 #include "vm/runtime/npy.h"
 
 namespace tile::cli {
 namespace {
 
-std::atomic<bool> interrupted{false};
-
-void on_interrupt(int) { interrupted.store(true); }
-
-/// While it lives, an interrupt stops the launch instead of the process.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    struct sigaction action {};
-    action.sa_handler = on_interrupt;
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
-
- private:
-  struct sigaction before_ {};
-};
-
 /// A line on a terminal that says how far a long grid is; silent elsewhere and on short runs.
 class Progress {
  public:
   explicit Progress(bool enabled) : enabled_(enabled && is_terminal(STDERR_FILENO)) {}
-  ~Progress() {
+  ~Progress() { clear(); }
+  /// Before something else is printed.
+  void clear() {
     if (shown_) std::fputs("\r\033[K", stderr);
+    shown_ = false;
   }
   void update(uint64_t done, uint64_t total) {
+    note_progress(done, total);
     if (!enabled_) return;
     const auto now = std::chrono::steady_clock::now();
     const double elapsed = std::chrono::duration<double>(now - start_).count();
@@ -91,7 +81,7 @@ std::string show_array(const std::string& label, const ArrayView& a) {
 struct Outcome {
   Diagnostics diags;
   RunStats stats;
-  std::string prints, shown, entry;
+  std::string prints, shown, entry, replay;
   bool ran = false, expected_trap = false;
   size_t checks = 0;
 };
@@ -127,19 +117,95 @@ void check_prints(const Job& job, const std::string& printed, Diagnostics& diags
   }
 }
 
-void execute(const Job& job, const LaunchSettings& s, const CommonOptions& common, Outcome& out) {
-  auto loaded = load_module(job.kernel_path(), out.diags);
-  if (!loaded) return;
-  log(common, job.kernel_path() + ": " + kind_name(loaded->kind));
-  auto valid = validate(std::move(loaded->module), out.diags);
-  if (!valid) return;
-  const auto module = std::make_shared<const ValidModule>(*std::move(valid));
-  const auto entry = find_entry(**module, job.entry, out.diags);
-  if (!entry) return;
-  out.entry = (*module)->str((*entry)->name);
-  const auto params = entry_params(**module, **entry);
+/// What a launch starts from.
+struct Input {
+  std::shared_ptr<const ValidModule> module;
+  const Function* entry = nullptr;
+  LaunchArguments args;
+};
+
+Result<Input> prepare(const Job& job, Bundle* bundle, const CommonOptions& common, Outcome& out) {
+  Input in;
+  Result<Module> module = [&]() -> Result<Module> {
+    if (bundle) return decode_tilebc(bundle->kernel, job.file, out.diags);
+    auto loaded = load_module(job.kernel_path(), out.diags);
+    if (!loaded) return Failed;
+    log(common, job.kernel_path() + ": " + kind_name(loaded->kind));
+    return std::move(loaded->module);
+  }();
+  if (!module) return Failed;
+  auto valid = validate(std::move(module.value()), out.diags);
+  if (!valid) return Failed;
+  in.module = std::make_shared<const ValidModule>(*std::move(valid));
+  const auto entry = find_entry(**in.module, job.entry, out.diags);
+  if (!entry) return Failed;
+  in.entry = *entry;
+  out.entry = (*in.module)->str(in.entry->name);
+  const auto params = entry_params(**in.module, *in.entry);
+  if (bundle) {
+    if (!check_bundle(*bundle, params, out.diags)) return Failed;
+    in.args = std::move(bundle->args);
+    return in;
+  }
   auto args = expand(job.args, params, {job.base_dir, out.entry, {}}, out.diags);
-  if (!args) return;
+  if (!args) return Failed;
+  in.args = std::move(args.value());
+  return in;
+}
+
+/// Says whether a repeated launch gave what the bundle recorded.
+void compare_with_bundle(const Bundle& bundle, const BundleResult& now, Outcome& out) {
+  if (!bundle.result) {
+    out.replay = "the bundle has no results to compare with: its launch did not come to an end";
+    return;
+  }
+  const BundleResult& then = *bundle.result;
+  const auto differs = [&](const std::string& what) { (void)out.diags.error(Code::E0809, Place{}, "replay: " + what); };
+  if (now.outcome != then.outcome) {
+    differs("the launch ended with " + now.outcome + ", the recorded one with " + then.outcome);
+    return;
+  }
+  if (now.outcome != "ok") {
+    // Memory after a trap is unspecified; the same trap is the same result.
+    out.diags.clear();
+    out.replay = "the launch ended with " + now.outcome + ", as recorded";
+    return;
+  }
+  for (size_t b = 0; b < now.outputs.size(); ++b) {
+    if (now.outputs[b] == then.outputs[b]) continue;
+    std::string name = "buffer " + std::to_string(b);
+    for (size_t a = bundle.names.size(); a-- > 0;)
+      if (bundle.args.bindings.size() > a && bundle.args.bindings[a].buffer == static_cast<int32_t>(b)) name = argument_label(a, bundle.names[a]);
+    differs(name + " differs from the recorded result");
+  }
+  if (now.prints != then.prints) differs("the kernel printed other lines than the recorded launch");
+  if (!out.diags.has_errors()) out.replay = "all outputs are bit-equal to the recorded ones";
+}
+
+/// The error that the time limit is.
+Diagnostics time_limit_error(double seconds, const std::string& entry, const std::string& how_far) {
+  Diagnostics diags;
+  Place place;
+  place.function = entry;
+  char limit[32];
+  std::snprintf(limit, sizeof limit, "%g", seconds);
+  (void)diags.error(Code::L0106, place, std::string("the launch takes longer than ") + limit + " s" + how_far, "raise --time-limit if it is meant to take this long");
+  return diags;
+}
+
+std::string blocks_text(const Outcome& out, const Job& job) {
+  // Blocks that the stop cut short have been counted, one for each thread at most.
+  const uint64_t done = out.stats.blocks > out.stats.threads ? out.stats.blocks - out.stats.threads : 0;
+  return "after at least " + std::to_string(done) + " of " + std::to_string(uint64_t{job.grid[0]} * job.grid[1] * job.grid[2]) + " blocks";
+}
+
+void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const CommonOptions& common, Outcome& out) {
+  auto input = prepare(job, bundle, common, out);
+  if (!input) return;
+  const auto& module = input->module;
+  const auto& entry = input->entry;
+  LaunchArguments* args = &input->args;
+  if (bundle) bundle->args.bindings = args->bindings;  // names of arguments in messages
   auto device = make_cpu_device(module, out.diags);
   if (!device) return;
 
@@ -147,24 +213,57 @@ void execute(const Job& job, const LaunchSettings& s, const CommonOptions& commo
   options.threads = s.threads ? s.threads : job.threads;
   options.fuel = s.fuel;
   options.max_storage = s.max_memory;
-  options.cancel = &interrupted;
+  options.cancel = &stop_flag();
+  const bool others_on_stderr = s.observe.trace == "-" || !s.observe.breaks.empty();
+  Progress progress(!s.json && common.diagnostics == "text" && !others_on_stderr);
   options.print = [&](const std::string& text) {
     out.prints += text;
     if (!s.json) {
+      progress.clear();
       std::fwrite(text.data(), 1, text.size(), stdout);
       std::fflush(stdout);
     }
   };
-  const InterruptGuard guard;
-  Progress progress(!s.json && common.diagnostics == "text");
   options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-  for (unsigned r = 0; r < s.repeat && !interrupted; ++r) {
-    auto stats = (*device)->launch(**entry, job.grid, *args, options, out.diags);
-    if (!stats) break;
-    if (!out.ran || stats->seconds < out.stats.seconds) out.stats = *stats;
-    out.ran = true;
+  std::vector<std::string> names;
+  for (const ArgSpec& a : job.args) names.push_back(a.name);
+  Watch watch(s.observe, {module, entry, job.grid, names, args});
+  if (!watch.begin(options, out.diags)) return;
+  const auto checker = begin_checks(s.checks, job, module, *entry, *args, options, out.diags);
+  if (!checker) return;
+
+  std::optional<BundleWriter> writer;
+  std::optional<BundleResult> result;
+  if (!s.observe.bundle.empty()) {
+    auto kernel = encode_tilebc(**module, out.diags);
+    if (!kernel) return;
+    auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, {options.threads, options.fuel, options.max_storage}, *std::move(kernel), job.args,
+                                          *args, out.diags);
+    if (!captured) return;
+    writer = *std::move(captured);
+    // Written before the launch too: a launch that does not end, or ends this program, is the one to be looked at.
+    if (!writer->write(s.observe.bundle, nullptr, out.diags)) return;
   }
-  if (interrupted) return;
+  {
+    const Diagnostics words = time_limit_error(s.observe.time_limit, out.entry, "");
+    const StopGuard guard(s.observe.time_limit, s.program, common.diagnostics == "json" ? render_json(words) : render(words));
+    for (unsigned r = 0; r < s.repeat && !stop_flag(); ++r) {
+      auto stats = (*device)->launch(*entry, job.grid, *args, options, out.diags);
+      if (stats && (!out.ran || stats->seconds < out.stats.seconds)) out.stats = *stats;
+      out.ran = out.ran || stats.ok();
+      if (r == 0 && !stop_flag() && (writer || bundle)) result = bundle_result(*args, out.prints, out.diags.first_error());
+      if (!stats) break;
+    }
+  }
+  progress.clear();
+  if (stop_reason() == StopReason::TimeLimit && !out.diags.has_errors())
+    (void)out.diags.error(*time_limit_error(s.observe.time_limit, out.entry, ", " + blocks_text(out, job)).first_error());
+  Diagnostics written;
+  (void)watch.end(written);
+  if (writer && result) (void)writer->write(s.observe.bundle, &*result, written);
+  if (bundle && result) compare_with_bundle(*bundle, *result, out);
+  for (const Diagnostic& d : written.all()) (void)out.diags.error(d);
+  if (stop_reason() != StopReason::None) return;
   if (s.check && job.outcome) {
     const Diagnostic* first = out.diags.first_error();
     if (first && first->code == *job.outcome) {
@@ -210,14 +309,16 @@ void execute(const Job& job, const LaunchSettings& s, const CommonOptions& commo
 
 }  // namespace
 
-int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptions& common) {
+namespace {
+
+int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const CommonOptions& common) {
   Outcome out;
-  execute(job, settings, common, out);
+  execute(job, bundle, settings, common, out);
   int status = report(out.diags, common);
   if (only_differs(out.diags)) status = kDiffers;
-  if (interrupted) {
-    std::fprintf(stderr, "%s: interrupted after %llu of %llu blocks; nothing was written\n", settings.program.c_str(),
-                 static_cast<unsigned long long>(out.stats.blocks), static_cast<unsigned long long>(uint64_t{job.grid[0]} * job.grid[1] * job.grid[2]));
+  if (stop_reason() == StopReason::Interrupt || stop_reason() == StopReason::Quit) {
+    std::fprintf(stderr, "%s: %s %s; no results were written\n", settings.program.c_str(), stop_reason() == StopReason::Quit ? "ended at the prompt" : "interrupted",
+                 blocks_text(out, job).c_str());
     return 130;
   }
   if (settings.json) {
@@ -237,11 +338,15 @@ int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptio
     j["checks"] = out.checks;
     j["prints"] = out.prints;
     if (!out.shown.empty()) j["shown"] = out.shown;
-    j["diagnostics"] = nlohmann::ordered_json::parse(render_json(out.diags), nullptr, false);
+    if (!out.replay.empty()) j["replay"] = out.replay;
+    j["diagnostics"] = nlohmann::ordered_json::array();
+    std::istringstream lines(render_json(out.diags));  // one object a line
+    for (std::string line; std::getline(lines, line);) j["diagnostics"].push_back(nlohmann::ordered_json::parse(line, nullptr, false));
     const std::string text = j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
     std::fwrite(out.shown.data(), 1, out.shown.size(), stdout);
+    if (status == 0 && !out.replay.empty()) std::fprintf(stderr, "%s: %s\n", settings.program.c_str(), out.replay.c_str());
     if (status == 0 && out.checks > 0) std::fprintf(stderr, "%s: %zu check%s passed\n", settings.program.c_str(), out.checks, out.checks == 1 ? "" : "s");
     if (settings.stats && out.ran)
       std::fprintf(stderr, "entry    %s\nblocks   %llu (%u x %u x %u)\nsteps    %llu\nthreads  %u\nstorage  %llu bytes a thread\ntime     %.6f s\n", out.entry.c_str(),
@@ -249,6 +354,32 @@ int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptio
                    out.stats.threads, static_cast<unsigned long long>(out.stats.storage_bytes), out.stats.seconds);
   }
   return status;
+}
+
+}  // namespace
+
+int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptions& common) { return run(job, nullptr, settings, common); }
+
+int run_replay(const std::string& path, LaunchSettings settings, const CommonOptions& common) {
+  Diagnostics diags;
+  const auto bytes = read_file(path, diags);
+  if (!bytes) return report(diags, common);
+  auto bundle = read_bundle(*bytes, path, diags);
+  if (!bundle) return report(diags, common);
+  log(common, path + ": written by tilevm " + bundle->version);
+  Job job;
+  job.file = path;
+  job.entry = bundle->entry;
+  job.grid = bundle->grid;
+  job.threads = bundle->options.threads;
+  for (const std::string& name : bundle->names) {
+    ArgSpec a;
+    a.name = name;
+    job.args.push_back(std::move(a));
+  }
+  if (settings.fuel == 0) settings.fuel = bundle->options.fuel;
+  if (settings.max_memory == 0) settings.max_memory = bundle->options.max_storage;
+  return run(job, &*bundle, settings, common);
 }
 
 }  // namespace tile::cli

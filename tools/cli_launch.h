@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli_check.h"
+#include "tools/cli_observe.h"
 #include "tools/cli_options.h"
 #include "vm/interp/exec.h"
 #include "vm/runtime/job.h"
@@ -22,10 +24,17 @@ struct LaunchSettings {
   std::vector<std::string> show;  ///< arguments whose arrays are printed
   std::string dump;            ///< folder for buffer_<i>.npy of every buffer, or empty
   unsigned repeat = 1;         ///< launches; the fastest is reported
+  ObserveSettings observe;
+  CheckSettings checks;
 };
 
 /// Runs the job's launch. Kernel prints go to standard output, or into the report with --json.
 /// @return exit status: 0, 5 if a result differs, else that of the class of the first error; 130 if interrupted
 [[nodiscard]] int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptions& common);
+
+/// Repeats the launch that a bundle holds and compares with what it recorded.
+/// @param settings  fuel and max_memory 0: as recorded
+/// @return exit status as above; 5 where outputs, prints or the trap differ from the recorded ones
+[[nodiscard]] int run_replay(const std::string& path, LaunchSettings settings, const CommonOptions& common);
 
 }  // namespace tile::cli

@@ -16,7 +16,9 @@
 namespace tile::cli {
 namespace {
 
-void put(FILE* to, const std::string& text) { std::fwrite(text.data(), 1, text.size(), to); }
+void put(FILE* to, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), to);
+}
 
 bool color_wanted(const CommonOptions& options) {
   if (options.color == "always") return true;
@@ -38,13 +40,17 @@ void read_early(int argc, const char* const* argv, CommonOptions& options) {
 
 }  // namespace
 
-bool is_terminal(int fd) { return isatty(fd) == 1; }
+bool is_terminal(int fd) {
+  return isatty(fd) == 1;
+}
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
-  app.add_option("--diagnostics", options.diagnostics, "How errors are written to standard error: text, or json with one object a line")
+  app.add_option("--diagnostics", options.diagnostics,
+                 "How errors are written to standard error: text, or json with one object a line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  app.add_option("--color", options.color, "Colours in errors: auto (terminals, unless NO_COLOR is set), always or never")
+  app.add_option("--color", options.color,
+                 "Colours in errors: auto (terminals, unless NO_COLOR is set), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   app.add_flag("-v,--verbose", options.verbose, "Say on standard error what is done");
@@ -57,7 +63,8 @@ int report(const Diagnostics& diags, const CommonOptions& options) {
   return first ? exit_code(code_info(first->code).cls) : kOk;
 }
 
-int usage_error(const std::string& program, const std::string& message, const CommonOptions& options, const std::string& help) {
+int usage_error(const std::string& program, const std::string& message, const CommonOptions& options,
+                const std::string& help) {
   Diagnostics diags;
   Place place;
   place.file = program;
@@ -68,8 +75,13 @@ int usage_error(const std::string& program, const std::string& message, const Co
 std::string version_text(const std::string& program) {
   const std::string git = build::kGit;
   return program + " " + build::kVersion + (git.empty() ? "" : " (" + git + ")") + "\n" +
-         "forms: text; tilebc; tileirbc 13." + std::to_string(kOldestVersion.minor) + " to 13." + std::to_string(kNewestVersion.minor) + "\n" +
-         "build: " + build::kCompiler + ", " + build::kTarget + ", " + build::kBuildType + ", " + build::kOptions;
+         "forms: text; tilebc; tileirbc 13." + std::to_string(kOldestVersion.minor) + " to 13." +
+         std::to_string(kNewestVersion.minor) + "\n" + "build: " + build::kCompiler + ", " + build::kTarget + ", " +
+         build::kBuildType + ", " + build::kOptions;
+}
+
+std::string build_version() {
+  return build::kVersion;
 }
 
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options, int& status) {
@@ -90,6 +102,8 @@ bool parse_command_line(CLI::App& app, int argc, const char* const* argv, Common
 int run_program(const char* name, const std::function<int()>& body) {
   // A reader that has seen enough, such as head, ends this program and needs no message.
   std::signal(SIGPIPE, SIG_DFL);
+  // A failed internal check says so and aborts: a fault of this program, with the status of one.
+  std::signal(SIGABRT, [](int) { _exit(kInternal); });
   try {
     const int status = body();
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

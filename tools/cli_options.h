@@ -23,18 +23,27 @@ struct CommonOptions {
 /// Adds --diagnostics, --color and --verbose, which may stand before or after the name of a command.
 void add_common_options(CLI::App& app, CommonOptions& options);
 
-/// Prints what was collected to standard error and returns the exit status: that of the class of the first error, else 0.
+/// Prints what was collected to standard error and returns the exit status: that of the class of the first error, else
+/// 0.
 int report(const Diagnostics& diags, const CommonOptions& options);
 /// A command line that cannot be understood: reports U0001.
-int usage_error(const std::string& program, const std::string& message, const CommonOptions& options, const std::string& help = {});
+int usage_error(const std::string& program, const std::string& message, const CommonOptions& options,
+                const std::string& help = {});
 
-/// The text of --version, without its last newline: program, version, commit, forms that it reads, compiler and options of the build.
+/// The text of --version, without its last newline: program, version, commit, forms that it reads, compiler and options
+/// of the build.
 [[nodiscard]] std::string version_text(const std::string& program);
 
-/// Parses the command line. True: go on. False: leave with `status` (help and version were printed, or an error was reported).
-[[nodiscard]] bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options, int& status);
+/// The version alone, "0.1.0".
+[[nodiscard]] std::string build_version();
 
-/// Runs a program: memory that runs out ends with status 3, any other exception with 70, a closed output pipe without a word.
+/// Parses the command line. True: go on. False: leave with `status` (help and version were printed, or an error was
+/// reported).
+[[nodiscard]] bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options,
+                                      int& status);
+
+/// Runs a program: memory that runs out ends with status 3, any other exception with 70, a closed output pipe without a
+/// word.
 int run_program(const char* name, const std::function<int()>& body);
 
 /// True if `fd` is a terminal.

@@ -24,6 +24,7 @@ libcli11-dev -
 libspdlog-dev -
 libfmt-dev -
 libxxhash-dev -
+libzstd-dev -
 '
 needed_for_tests='
 doctest-dev -

@@ -16,6 +16,7 @@ constexpr char kExamples[] =
     "\nExamples:\n"
     "  tileasm k.tile                    assembles k.tile to k.tilebc\n"
     "  tileasm k.tile -o out.tilebc      the same, to another file\n"
+    "  tileasm as k.tile --emit tileirbc --bytecode-version 13.3\n"
     "  tileasm k.tilebc                  prints bytecode as text\n"
     "  tileasm dis --debug-info k.bin    with source locations\n"
     "  tileasm check *.tile *.tilebc     validates; nothing is printed where all is well\n"
@@ -24,7 +25,8 @@ constexpr char kExamples[] =
     "  tileasm ops mmaf                  one operation in full; without a name, all of them\n"
     "  tileasm explain E0501             what a code means\n"
     "\n"
-    "Exit status: 0 ok; 1 input rejected; 2 command line not understood; 3 file or memory; 6 limit reached; 70 fault of this program";
+    "Exit status: 0 ok; 1 input rejected; 2 command line not understood; 3 file or memory; 6 limit reached; 70 fault "
+    "of this program";
 
 void add_print_options(CLI::App& app, tile::PrintOptions& print) {
   app.add_flag("--debug-info", print.debug_info, "Print debug locations");
@@ -50,9 +52,18 @@ int run(int argc, char** argv) {
   const auto on = [&](CLI::App* command, auto action) { command->callback([&status, action] { status = action(); }); };
 
   AsOptions as;
-  CLI::App* as_command = app.add_subcommand("as", "Assemble: text (or any other form) to tilebc");
+  CLI::App* as_command = app.add_subcommand("as", "Assemble: text (or any other form) to bytecode");
   as_command->add_option("FILE", as.input, "Input, or - for standard input")->required();
-  as_command->add_option("-o,--output", as.output, "Output, or - for standard output; default: the input's name with .tilebc");
+  as_command->add_option("-o,--output", as.output,
+                         "Output, or - for standard output; default: the input's name with the form as ending");
+  as_command->add_option("--emit", as.emit, "Form of the output")
+      ->check(CLI::IsMember({"tilebc", "tileirbc"}))
+      ->capture_default_str();
+  as_command
+      ->add_option("--bytecode-version", as.bytecode_version,
+                   "Version of tileirbc; default: the lowest that can hold the module")
+      ->check(CLI::IsMember({"13.1", "13.2", "13.3", "13.4", "13.5"}));
+  as_command->add_flag("--provisional", as.provisional, "Allow versions of tileirbc that may still change");
   as_command->add_flag("!--no-validate", as.validate, "Do not check the rules of the language");
 
   DisOptions dis;
@@ -69,7 +80,8 @@ int run(int argc, char** argv) {
   CLI::App* fmt_command = app.add_subcommand("fmt", "Print text in canonical form, with its comments");
   fmt_command->add_option("FILE", fmt.inputs, "Text files; - for standard input")->required();
   fmt_command->add_flag("-i,--in-place", fmt.in_place, "Rewrite the files");
-  fmt_command->add_flag("--check", fmt.check, "Only name the files that are not in canonical form, and exit with 1 if there are any");
+  fmt_command->add_flag("--check", fmt.check,
+                        "Only name the files that are not in canonical form, and exit with 1 if there are any");
 
   OpsOptions ops;
   CLI::App* ops_command = app.add_subcommand("ops", "List the operations, or show one in full");
@@ -91,7 +103,8 @@ int run(int argc, char** argv) {
   if (!parse_command_line(app, argc, argv, common, status)) return status;
   if (!app.get_subcommands().empty()) return status;
   if (input.empty()) {
-    return usage_error("tileasm", "no input and no command", common, "tileasm --help shows the commands, with examples");
+    return usage_error("tileasm", "no input and no command", common,
+                       "tileasm --help shows the commands, with examples");
   }
   return run_short(input, output, print, common);
 }

@@ -11,7 +11,10 @@
 namespace tile::cli {
 
 struct AsOptions {
-  std::string input, output;  ///< output empty: beside the input, with the ending .tilebc
+  std::string input, output;     ///< output empty: beside the input, with the form as ending
+  std::string emit = "tilebc";   ///< or "tileirbc"
+  std::string bytecode_version;  ///< of tileirbc, "13.3"; empty: the lowest that can hold the module
+  bool provisional = false;      ///< allow versions of tileirbc that may still change
   bool validate = true;
 };
 struct DisOptions {
@@ -31,7 +34,8 @@ struct OpsOptions {
 int run_as(const AsOptions& options, const CommonOptions& common);
 int run_dis(const DisOptions& options, const CommonOptions& common);
 /// `tileasm FILE`: assembles text and disassembles bytecode. `output` may be empty.
-int run_short(const std::string& input, const std::string& output, const PrintOptions& print, const CommonOptions& common);
+int run_short(const std::string& input, const std::string& output, const PrintOptions& print,
+              const CommonOptions& common);
 int run_check(const std::vector<std::string>& inputs, const CommonOptions& common);
 int run_fmt(const FmtOptions& options, const CommonOptions& common);
 int run_ops(const OpsOptions& options, const CommonOptions& common);

@@ -1,5 +1,5 @@
-// fmt: canonical text with the comments of the source. Comments are no part of a module, so they are put back by the places of
-// the operations around them.
+// fmt: canonical text with the comments of the source. Comments are no part of a module, so they are put back by the
+// places of the operations around them.
 #include <algorithm>
 #include <string_view>
 
@@ -12,8 +12,8 @@ namespace {
 // What a formatter must keep besides operations. Offsets are of the source.
 struct Extra {
   uint32_t at;
-  std::string text;    ///< comment from `//` on; empty: a blank line
-  bool behind;         ///< stands behind something on its line
+  std::string text;  ///< comment from `//` on; empty: a blank line
+  bool behind;       ///< stands behind something on its line
 };
 struct Braces {
   uint32_t open, close;
@@ -101,7 +101,8 @@ class Merger {
     after_.resize(lines_.size() + 1);
     behind_.resize(lines_.size());
     for (const Anchor& a : anchors) {
-      const size_t line = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), a.output) - starts_.begin()) - 1;
+      const size_t line =
+          static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), a.output) - starts_.begin()) - 1;
       anchors_.push_back({a.source, line});
     }
     std::stable_sort(anchors_.begin(), anchors_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -141,20 +142,24 @@ class Merger {
  private:
   // The line of the output behind which something at `at` belongs; -1: in front of everything.
   std::ptrdiff_t line_before(uint32_t at) const {
-    const auto next = std::upper_bound(anchors_.begin(), anchors_.end(), at, [](uint32_t x, const auto& a) { return x < a.first; });
+    const auto next =
+        std::upper_bound(anchors_.begin(), anchors_.end(), at, [](uint32_t x, const auto& a) { return x < a.first; });
     if (next == anchors_.begin() && at < first_region_) return -1;
     size_t line = 0;
     uint32_t from = 0;
     if (next != anchors_.begin()) {
       from = std::prev(next)->first;
       line = std::prev(next)->second;
-      if (line + 1 < lines_.size() && trimmed(lines_[line + 1]).starts_with("(")) ++line;  // the arguments of reduce and scan
+      if (line + 1 < lines_.size() && trimmed(lines_[line + 1]).starts_with("("))
+        ++line;  // the arguments of reduce and scan
     } else {
       while (line + 1 < lines_.size() && !lines_[line].ends_with("{")) ++line;  // the line of the module
     }
     // Each region that ends in between is a line with its brace.
-    auto closed = std::lower_bound(closes_.begin(), closes_.end(), at) - std::lower_bound(closes_.begin(), closes_.end(), from);
-    for (size_t l = line + 1; closed > 0 && l < lines_.size() && trimmed(lines_[l]).starts_with("}"); ++l, --closed) line = l;
+    auto closed =
+        std::lower_bound(closes_.begin(), closes_.end(), at) - std::lower_bound(closes_.begin(), closes_.end(), from);
+    for (size_t l = line + 1; closed > 0 && l < lines_.size() && trimmed(lines_[l]).starts_with("}"); ++l, --closed)
+      line = l;
     return static_cast<std::ptrdiff_t>(line);
   }
 
@@ -175,9 +180,9 @@ class Merger {
   }
 
   std::vector<size_t> starts_;
-  std::vector<std::string> lines_, behind_;                 // as printed; comments behind them
-  std::vector<std::vector<std::string>> after_;             // by line + 1; 0: in front
-  std::vector<std::pair<uint32_t, size_t>> anchors_;        // offset in the source, line
+  std::vector<std::string> lines_, behind_;           // as printed; comments behind them
+  std::vector<std::vector<std::string>> after_;       // by line + 1; 0: in front
+  std::vector<std::pair<uint32_t, size_t>> anchors_;  // offset in the source, line
   std::vector<uint32_t> closes_;
   uint32_t first_region_ = UINT32_MAX;
 };
@@ -206,11 +211,13 @@ int run_fmt(const FmtOptions& options, const CommonOptions& common) {
       continue;
     }
     if (loaded->kind != InputKind::Text) {
-      fail(usage_error("tileasm", input_name(input) + " is " + kind_name(loaded->kind) + ", not text", common, "tileasm dis prints bytecode as text"));
+      fail(usage_error("tileasm", input_name(input) + " is " + kind_name(loaded->kind) + ", not text", common,
+                       "tileasm dis prints bytecode as text"));
       continue;
     }
     const std::string text = format_text(loaded->module);
-    const bool same = std::equal(text.begin(), text.end(), bytes->begin(), bytes->end(), [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
+    const bool same = std::equal(text.begin(), text.end(), bytes->begin(), bytes->end(),
+                                 [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
     if (options.check) {
       if (!same) {
         (void)write_output("-", input_name(input) + "\n", diags).ok();

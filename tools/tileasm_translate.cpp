@@ -1,6 +1,7 @@
 // as, dis, check and the short form of both.
 #include <unistd.h>
 
+#include "assembler/tileirbc/tileirbc.h"
 #include "tools/tileasm_commands.h"
 #include "vm/codec/tilebc.h"
 #include "vm/ir/valid_module.h"
@@ -14,31 +15,40 @@ std::string describe(const Loaded& l) {
 }
 
 // `dir/k.tile` gives `dir/k.tilebc`; nothing where that would be the input itself.
-std::string default_output(const std::string& input) {
+std::string default_output(const std::string& input, const std::string& ending) {
   if (input == "-") return "-";
   const size_t slash = input.find_last_of('/') == std::string::npos ? 0 : input.find_last_of('/') + 1;
   const size_t dot = input.find_last_of('.');
-  const std::string output = (dot == std::string::npos || dot <= slash ? input : input.substr(0, dot)) + ".tilebc";
+  const std::string output = (dot == std::string::npos || dot <= slash ? input : input.substr(0, dot)) + "." + ending;
   return output == input ? "" : output;
 }
 
-int assemble(Loaded loaded, const std::string& input, std::string output, bool check, const CommonOptions& common) {
+Result<std::vector<uint8_t>> encode(const Module& m, const AsOptions& options, Diagnostics& diags) {
+  if (options.emit == "tilebc") return encode_tilebc(m, diags);
+  Version target = required_version(m);
+  if (!options.bytecode_version.empty()) target.minor = static_cast<uint8_t>(options.bytecode_version.back() - '0');
+  return write_tileirbc(m, target, diags, {.provisional = options.provisional});
+}
+
+int assemble(Loaded loaded, const AsOptions& options, const CommonOptions& common) {
   Diagnostics diags;
-  if (output.empty()) output = default_output(input);
-  if (output.empty()) return usage_error("tileasm", "the input is named .tilebc already", common, "name an output with -o");
+  const std::string output = options.output.empty() ? default_output(options.input, options.emit) : options.output;
+  if (output.empty()) {
+    return usage_error("tileasm", "the input is named ." + options.emit + " already", common, "name an output with -o");
+  }
   if (output == "-" && is_terminal(STDOUT_FILENO)) {
-    return usage_error("tileasm", "bytecode is not written to a terminal", common, "name an output with -o, or redirect standard output");
+    return usage_error("tileasm", "bytecode is not written to a terminal", common,
+                       "name an output with -o, or redirect standard output");
   }
-  std::vector<uint8_t> bytes;
-  if (check) {
-    const auto valid = validate(std::move(loaded.module), diags);
+  Module module = std::move(loaded.module);
+  if (options.validate) {
+    const auto valid = validate(std::move(module), diags);
     if (!valid) return report(diags, common);
-    bytes = encode_tilebc(**valid);
-  } else {
-    bytes = encode_tilebc(loaded.module);
+    module = **valid;
   }
-  if (write_output(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, diags)) {
-    log(common, output + ": tilebc, " + std::to_string(bytes.size()) + " bytes written");
+  const auto bytes = encode(module, options, diags);
+  if (bytes && write_output(output, {reinterpret_cast<const char*>(bytes->data()), bytes->size()}, diags)) {
+    log(common, output + ": " + options.emit + ", " + std::to_string(bytes->size()) + " bytes written");
   }
   return report(diags, common);
 }
@@ -61,7 +71,7 @@ int run_as(const AsOptions& options, const CommonOptions& common) {
   Diagnostics diags;
   auto loaded = load(options.input, common, diags);
   const int status = report(diags, common);
-  return loaded ? assemble(std::move(loaded.value()), options.input, options.output, options.validate, common) : status;
+  return loaded ? assemble(std::move(loaded.value()), options, common) : status;
 }
 
 int run_dis(const DisOptions& options, const CommonOptions& common) {
@@ -71,12 +81,18 @@ int run_dis(const DisOptions& options, const CommonOptions& common) {
   return loaded ? disassemble(loaded->module, options.output, options.print, common) : status;
 }
 
-int run_short(const std::string& input, const std::string& output, const PrintOptions& print, const CommonOptions& common) {
+int run_short(const std::string& input, const std::string& output, const PrintOptions& print,
+              const CommonOptions& common) {
   Diagnostics diags;
   auto loaded = load(input, common, diags);
   const int status = report(diags, common);
   if (!loaded) return status;
-  if (loaded->kind == InputKind::Text) return assemble(std::move(loaded.value()), input, output, true, common);
+  if (loaded->kind == InputKind::Text) {
+    AsOptions options;
+    options.input = input;
+    options.output = output;
+    return assemble(std::move(loaded.value()), options, common);
+  }
   return disassemble(loaded->module, output.empty() ? "-" : output, print, common);
 }
 

@@ -21,7 +21,7 @@ Examples:
   tilevm add.tile --grid 4 --arg ptr:a.npy --arg ptr:b.npy --arg c=ptr:f32[4096]=zeros --out c=c.npy
   tilevm matmul.tilebc --entry matmul --grid 4,4 --arg array:f16[512,512]=normal(seed=1) \
          --arg array:f16[512,512]=normal(seed=2) --arg c=array:f32[512,512]=zeros --show c --stats
-  tilevm run examples/matmul_f32.json
+  tilevm run examples/02_loop_over_k.json
 
 Exit status: 0 ok, 1 input rejected, 2 usage, 3 environment, 4 trap, 5 results differ, 6 limit reached,
 70 internal fault, 130 interrupted.)";
@@ -42,6 +42,8 @@ void add_launch_options(CLI::App& app, Settings& s) {
   app.add_option("--show", s.launch.show, "Print the first elements of this argument's array afterwards (by name or number from 0)");
   app.add_flag("--stats", s.launch.stats, "Print blocks, steps, memory and time on standard error");
   app.add_flag("--json", s.launch.json, "Print a report as JSON on standard output; kernel prints go into it");
+  add_observe_options(app, s.launch.observe);
+  add_check_options(app, s.launch.checks);
 }
 
 /// "512M" in bytes; 0 if it cannot be read.
@@ -57,7 +59,7 @@ uint64_t parse_bytes(const std::string& text) {
 }
 
 /// Checks options that CLI11 cannot; 0 or the exit status.
-int finish(Settings& s, const CLI::App& app, const CommonOptions& common) {
+int finish(Settings& s, const CLI::App& app, const std::string& kernel, const CommonOptions& common) {
   if (app.count("--gpu") > 0) {
     Diagnostics diags;
     (void)diags.error(Code::E0808, Place{}, "--gpu: this version has no GPU part", "run with --cpu");
@@ -65,7 +67,8 @@ int finish(Settings& s, const CLI::App& app, const CommonOptions& common) {
   }
   s.launch.max_memory = parse_bytes(s.max_memory);
   if (s.launch.max_memory == 0) return usage_error("tilevm", "--max-memory: '" + s.max_memory + "' is not a size", common, "write it as 512M or 4G");
-  return 0;
+  if (const int status = check_check_options(s.launch.checks, "tilevm", common)) return status;
+  return check_observe_options(s.launch.observe, "tilevm", kernel, common);
 }
 
 int launch_command(int argc, const char* const* argv) {
@@ -73,7 +76,7 @@ int launch_command(int argc, const char* const* argv) {
   Settings s;
   std::string kernel, entry, grid = "1";
   std::vector<std::string> args, outs;
-  CLI::App app{"Runs a kernel of Tile IR: text, tilebc or tileirbc, recognised by content.\nAlso: tilevm run JOB.json (see tilevm run --help).", "tilevm"};
+  CLI::App app{"Runs a kernel of Tile IR: text, tilebc or tileirbc, recognised by content.\nAlso: tilevm run JOB.json, tilevm replay BUNDLE (each with --help).", "tilevm"};
   app.footer(kFooter);
   app.set_version_flag("--version", version_text("tilevm"));
   app.add_option("KERNEL", kernel, "File with the kernel; - for standard input")->required();
@@ -85,7 +88,7 @@ int launch_command(int argc, const char* const* argv) {
   add_common_options(app, common);
   int status = 0;
   if (!parse_command_line(app, argc, argv, common, status)) return status;
-  if (status = finish(s, app, common); status != 0) return status;
+  if (status = finish(s, app, kernel, common); status != 0) return status;
 
   Diagnostics diags;
   Job job;
@@ -108,7 +111,7 @@ int run_command(int argc, const char* const* argv) {
   std::string path, kernel;
   bool no_check = false;
   CLI::App app{"Runs a job file: a kernel, its launch and what its arrays must hold afterwards (spec/launch.md).", "tilevm run"};
-  app.footer("Examples:\n  tilevm run examples/matmul_f32.json\n  tilevm run job.json --json --threads 1\n  tilevm run launch.json --dump out --no-check");
+  app.footer("Examples:\n  tilevm run examples/02_loop_over_k.json\n  tilevm run job.json --json --threads 1\n  tilevm run launch.json --dump out --no-check");
   app.add_option("JOB", path, "Job file, or a launch description named launch.json")->required();
   app.add_option("--kernel", kernel, "Run this file instead of the job's kernel");
   app.add_option("--dump", s.launch.dump, "Write every buffer, whole, as buffer_<number>.npy into this folder");
@@ -117,7 +120,7 @@ int run_command(int argc, const char* const* argv) {
   add_common_options(app, common);
   int status = 0;
   if (!parse_command_line(app, argc, argv, common, status)) return status;
-  if (status = finish(s, app, common); status != 0) return status;
+  if (status = finish(s, app, kernel, common); status != 0) return status;
   s.launch.check = !no_check;
   Diagnostics diags;
   const bool launch = path.size() >= 11 && path.compare(path.size() - 11, 11, "launch.json") == 0;
@@ -134,12 +137,30 @@ int run_command(int argc, const char* const* argv) {
   return run_launch(*job, s.launch, common);
 }
 
+int replay_command(int argc, const char* const* argv) {
+  CommonOptions common;
+  Settings s;
+  std::string path;
+  CLI::App app{"Repeats a launch that --bundle recorded, and says whether the outputs are bit-equal.", "tilevm replay"};
+  app.footer("Exit status 0: the same outputs, or the same trap; 5: different ones. Options of the launch are those recorded unless given here.\n\n"
+             "Examples:\n  tilevm softmax.tile --arg ... --bundle run.bundle\n  tilevm replay run.bundle\n  tilevm replay run.bundle --trace=run.trace --stats");
+  app.add_option("BUNDLE", path, "File that --bundle wrote")->required();
+  add_launch_options(app, s);
+  add_common_options(app, common);
+  int status = 0;
+  if (!parse_command_line(app, argc, argv, common, status)) return status;
+  if (status = finish(s, app, path, common); status != 0) return status;
+  if (app.count("--max-memory") == 0) s.launch.max_memory = 0;
+  return run_replay(path, s.launch, common);
+}
+
 }  // namespace
 }  // namespace tile::cli
 
 int main(int argc, char** argv) {
   return tile::cli::run_program("tilevm", [&] {
     if (argc > 1 && std::string_view(argv[1]) == "run") return tile::cli::run_command(argc - 1, argv + 1);
+    if (argc > 1 && std::string_view(argv[1]) == "replay") return tile::cli::replay_command(argc - 1, argv + 1);
     return tile::cli::launch_command(argc, argv);
   });
 }

@@ -14,11 +14,18 @@ namespace tile::tileirbc {
 
 /// Where reading stands, for diagnostics. Every read function returns false after reporting through fail().
 struct ReadContext {
-  Diagnostics& diags;
+  Diagnostics* diags;
   std::string file;
   std::string function = {};
   int64_t instruction = -1;
   std::string_view op = {};
+  int padding = -1;            ///< value of the padding bytes so far; -1 before the first
+  bool mixed_padding = false;  ///< they are not all equal
+
+  void saw_padding(uint8_t b) {
+    mixed_padding |= padding >= 0 && padding != b;
+    padding = b;
+  }
 
   bool fail(Code code, size_t offset, std::string message) {
     Place place;
@@ -27,7 +34,7 @@ struct ReadContext {
     place.function = function;
     place.instruction = instruction;
     place.op = op;
-    (void)diags.error(code, std::move(place), std::move(message));
+    (void)diags->error(code, std::move(place), std::move(message));
     return false;
   }
 };
@@ -102,7 +109,7 @@ class Cursor {
       pos_ = end_;
       return truncated(what);
     }
-    pos_ += static_cast<size_t>(padding);
+    for (uint64_t i = 0; i < padding; ++i) context_->saw_padding(file_[pos_++]);
     return true;
   }
   /// Cuts off the next `length` bytes, which the caller has compared with left().

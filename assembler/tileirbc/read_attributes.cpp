@@ -1,7 +1,7 @@
 // Attributes and constants of tileirbc.
 #include <algorithm>
-#include <cstring>
 
+#include "assembler/tileirbc/payload.h"
 #include "assembler/tileirbc/reader.h"
 
 namespace tile::tileirbc {
@@ -35,6 +35,7 @@ bool Reader::attribute_of(Cursor& c, AttrCode code, Attr& out, int depth) {
       if (!c.byte(b, "a truth value")) return false;
       out.tag = AttrTag::Bool;
       out.bits = b != 0;
+      if (layout_) layout_->bool_as_integer.push_back(false);
       return true;
     }
     case AttrCode::Type:
@@ -68,6 +69,7 @@ bool Reader::number_attribute(Cursor& c, bool is_float, Attr& out) {
     out.bits = b;
     if (!is_float) {
       // An i1 number is a truth value: text has one spelling for both.
+      if (layout_) layout_->bool_as_integer.push_back(true);
       out.tag = AttrTag::Bool;
       out.type = kNone;
       out.bits = b != 0;
@@ -162,67 +164,39 @@ bool Reader::dense(Cursor& c, TypeId tile_type, AttrId& out) {
     return fail(Code::E0109, at,
                 "constant " + std::to_string(index) + ", but there are only " + std::to_string(constants_.count));
   }
+  if (layout_) layout_->constant_uses.push_back(static_cast<uint32_t>(index));
   const auto [it, is_new] = dense_ids_.try_emplace(uint64_t{tile_type} << 32 | index, kNone);
-  if (is_new) {
-    Cursor r = record(constants_, index);
-    const size_t record_at = r.pos();
-    uint64_t length;
-    if (!r.varint(length, "the length of a constant")) return false;
-    if (length > r.left()) {
-      return fail(Code::E0101, record_at,
-                  "constant " + std::to_string(index) + " has " + std::to_string(length) + " bytes, but only " +
-                      std::to_string(r.left()) + " are left");
-    }
-    Cursor data = r.take(static_cast<size_t>(length));
-    std::string bytes;
-    if (!charge(length * 8, at) || !dense_bytes(data, at, tile_type, bytes)) return false;
-    it->second = module_.attrs.dense(tile_type, std::move(bytes));
-  }
+  if (is_new && !decode_dense(index, at, tile_type, it->second)) return false;
   out = it->second;
   return charge(module_.attrs.get(out).bytes.size(), at);
 }
 
-/// The payload of a constant in the storage form of Attr::bytes; all elements equal become one.
-bool Reader::dense_bytes(Cursor& c, size_t at, TypeId tile_type, std::string& out) {
+bool Reader::decode_dense(uint64_t index, size_t at, TypeId tile_type, AttrId& out) {
+  Cursor r = record(constants_, index);
+  const size_t record_at = r.pos();
+  uint64_t length;
+  if (!r.varint(length, "the length of a constant")) return false;
+  if (length > r.left()) {
+    return fail(Code::E0101, record_at,
+                "constant " + std::to_string(index) + " has " + std::to_string(length) + " bytes, but only " +
+                    std::to_string(r.left()) + " are left");
+  }
+  if (!charge(length * 8, at)) return false;
   const Type& t = module_.types.get(tile_type);
   if (t.kind != TypeKind::Tile || t.element == ElementType::Ptr) {
     return fail(Code::E0109, at,
                 "a constant of type " + module_.types.print(tile_type) + ", expected a tile of numbers");
   }
-  const int64_t elements = module_.types.element_count(tile_type);
-  const auto size = static_cast<uint64_t>(c.left());
-  const ElementInfo& e = tile::info(t.element);
-  const auto wrong_size = [&] {
-    return fail(
-        Code::E0109, at,
-        "the constant has " + std::to_string(size) + " bytes, which do not fit " + module_.types.print(tile_type));
-  };
-  const uint8_t* in = c.data();
-  if (t.element == ElementType::I1) {
-    const bool splat = size == 1 && elements > kPackedByte;
-    if (elements < 1 || (!splat && size != (static_cast<uint64_t>(elements) + 7) / 8)) return wrong_size();
-    const size_t n = splat ? 1 : static_cast<size_t>(elements);
-    out.resize(n);
-    for (size_t i = 0; i < n; ++i) out[i] = static_cast<char>(in[i / 8] >> (i % 8) & 1);
-  } else {
-    const size_t width = payload_bytes(t.element);
-    const bool splat = size == width;
-    if (!splat && (elements < 1 || size % width != 0 || size / width != static_cast<uint64_t>(elements)))
-      return wrong_size();
-    const size_t n = static_cast<size_t>(size) / width;
-    out.resize(n * e.storage);
-    if (t.element == ElementType::TF32) {
-      for (size_t i = 0; i < n; ++i) {
-        const auto stored = static_cast<uint32_t>(c.load(c.pos() + i * width, width)) << kTf32Shift;
-        for (size_t k = 0; k < 4; ++k) out[4 * i + k] = static_cast<char>(stored >> (8 * k) & 0xFF);
-      }
-    } else if (e.bits == 4) {
-      for (size_t i = 0; i < n; ++i) out[i] = static_cast<char>(in[i] & 0xF);
-    } else {
-      std::memcpy(out.data(), in, out.size());
-    }
+  const std::string_view payload(reinterpret_cast<const char*>(r.data()), static_cast<size_t>(length));
+  std::string bytes;
+  if (!decode_payload(t.element, module_.types.element_count(tile_type), payload, bytes)) {
+    return fail(Code::E0109, at,
+                "the constant has " + std::to_string(length) + " bytes, which do not fit " +
+                    module_.types.print(tile_type));
   }
-  if (std::memcmp(out.data(), out.data() + e.storage, out.size() - e.storage) == 0) out.resize(e.storage);
+  constants_differ_ |= encode_payload(t.element, bytes) != payload;
+  out = module_.attrs.dense(tile_type, std::move(bytes));
+  constants_differ_ |= constant_of_.try_emplace(out, index).first->second != index;
   return true;
 }
 

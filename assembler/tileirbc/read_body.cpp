@@ -1,5 +1,7 @@
 // Operations of a function. Their layout follows from the rows of the operation table; nesting is kept on a stack of
 // our own.
+#include <algorithm>
+
 #include "assembler/tileirbc/reader.h"
 
 namespace tile::tileirbc {
@@ -175,12 +177,12 @@ bool Reader::read_operand(Cursor& c) {
 bool Reader::next_region(Cursor& c, FunctionBuilder& b) {
   Open& o = open_.back();
   while (o.regions_left > 0) {
-    --o.regions_left;
     const size_t at = c.pos();
     uint64_t blocks, args;
     if (!c.varint(blocks, "the number of blocks")) return false;
     if (blocks > 1) return fail(Code::E0116, at, "a region has " + std::to_string(blocks) + " blocks, expected 1");
     if (blocks == 0) {
+      --o.regions_left;
       b.absent_region();
       continue;
     }
@@ -196,6 +198,8 @@ bool Reader::next_region(Cursor& c, FunctionBuilder& b) {
     if (o.ops_left == 0) return fail(Code::E0116, ops_at, "a block has no operations");
     for (uint64_t i = 0; i < args; ++i) values_.push_back(b.next_value() + static_cast<ValueId>(i));
     (void)b.begin_region(result_types_);
+    --o.regions_left;
+    o.in_region = true;
     return true;
   }
   b.end_op();
@@ -206,13 +210,49 @@ bool Reader::next_region(Cursor& c, FunctionBuilder& b) {
 }
 
 bool Reader::close_block(Cursor& c, FunctionBuilder& b) {
-  const Open& o = open_.back();
+  Open& o = open_.back();
   context_.instruction = o.inst;
   context_.op = o.def->name;
   if (!last_is_terminator_) return fail(Code::E0116, c.pos(), "a block does not end with a terminator");
   b.end_region();
+  o.in_region = false;
   values_.resize(o.values_outside);
   return next_region(c, b);
+}
+
+/// Completes a function whose body cannot be read any further. An operation that has no region yet goes, since it makes
+/// no sense without one; the last that stays is marked.
+void Reader::abandon_body(FunctionBuilder& b, const Diagnostic& reason) {
+  Function& f = b.function();
+  if (b.depth() > open_.size()) {
+    const auto last = static_cast<InstId>(f.insts.size() - 1);
+    open_.push_back({.inst = last, .def = &f.def(last), .regions_left = f.def(last).regions});
+  }
+  InstId removed = kNone;
+  for (; !open_.empty(); open_.pop_back()) {
+    Open& o = open_.back();
+    if (!o.in_region && o.regions_left == o.def->regions) removed = o.inst;
+    if (o.in_region) b.end_region();
+    for (; o.regions_left > 0; --o.regions_left) b.absent_region();
+    b.end_op();
+  }
+  b.finish();
+  if (removed != kNone) {
+    const Inst inst = f.insts[removed];
+    f.insts.resize(removed);
+    f.words.resize(inst.word);
+    f.value_types.resize(inst.first_result);
+    f.regions.resize(inst.first_region);
+    for (Inst& i : f.insts) i.next = std::min(i.next, removed);
+    for (Region& r : f.regions) r.end = std::min(r.end, removed);
+  }
+  if (f.insts.empty()) return;
+  Attr text, mark;
+  text.tag = AttrTag::String;
+  text.string = module_.strings.add("byte " + std::to_string(reason.place.byte_offset) + ": " + reason.message);
+  mark.tag = AttrTag::Dictionary;
+  mark.entries = {{module_.strings.add("not_decoded"), module_.attrs.add(std::move(text))}};
+  f.extra_attrs.emplace_back(static_cast<InstId>(f.insts.size() - 1), module_.attrs.add(std::move(mark)));
 }
 
 /// The file numbers results when their operation is complete, after what its regions held; the builder before.

@@ -17,10 +17,23 @@ bool Reader::read_header(Cursor& c) {
   }
   const uint8_t* header = bytes_.data() + sizeof kMagic;
   version_ = {header[0], header[1]};
-  if (version_ < kOldestVersion || version_ > kNewestVersion) {
-    return fail(
-        Code::E0103, sizeof kMagic,
-        "bytecode version " + std::to_string(header[0]) + "." + std::to_string(header[1]) + ", expected 13.1 to 13.5");
+  module_.version = version_;
+  const bool newer = version_.major == kNewestVersion.major && version_ > kNewestVersion;
+  if (version_ < kOldestVersion || (version_ > kNewestVersion && !(newer && options_.partial))) {
+    Place place;
+    place.file = context_.file;
+    place.byte_offset = sizeof kMagic;
+    (void)context_.diags->error(Code::E0103, std::move(place),
+                                "bytecode version " + std::to_string(header[0]) + "." + std::to_string(header[1]) +
+                                    ", expected 13.1 to 13.5",
+                                newer ? "13.5 is the newest version known; a partial reading shows what is known of a"
+                                        " newer file"
+                                      : "");
+    return false;
+  }
+  if (newer) {
+    partial_ = true;
+    version_ = kNewestVersion;
   }
   const unsigned tag = header[2] | header[3] << 8;
   if (tag != 0) {
@@ -43,9 +56,10 @@ bool Reader::find_sections(Cursor& c) {
     }
     const auto section = static_cast<Section>(id & ~kHasAlignment);
     if (section == Section::End) return fail(Code::E0105, at, "the end marker declares an alignment");
-    if (section >= Section::kCount)
-      return fail(Code::E0105, at, "unknown section " + std::to_string(id & ~kHasAlignment));
-    const std::string name = std::string("the ") + info(section).name + " section";
+    const bool known = section < Section::kCount;
+    const std::string unknown = "unknown section " + std::to_string(id & ~kHasAlignment);
+    if (!known && !partial_) return fail(Code::E0105, at, unknown);
+    const std::string name = known ? std::string("the ") + info(section).name + " section" : unknown;
     uint64_t length, alignment = 0;
     if (!c.varint(length, "the length of a section")) return false;
     if (id & kHasAlignment) {
@@ -63,9 +77,24 @@ bool Reader::find_sections(Cursor& c) {
           name + " has " + std::to_string(length) + " bytes, but only " + std::to_string(c.left()) + " are left");
     }
     const Cursor payload = c.take(static_cast<size_t>(length));
+    if (!known) {
+      Diagnostic d;
+      d.place.file = context_.file;
+      d.place.byte_offset = static_cast<int64_t>(at);
+      d.message = unknown;
+      warn(d, "its " + std::to_string(length) + " bytes are not decoded");
+      continue;
+    }
     // Of two sections with one id the later one counts.
     sections_[static_cast<size_t>(section)] = {true, alignment, at, payload.pos(), c.pos()};
+    std::erase_if(section_order_, [&](const SectionChoice& s) { return s.section == section; });
+    section_order_.push_back({section, alignment <= kMaxLayoutAlignment ? static_cast<uint32_t>(alignment)
+                                                                        : info(section).alignment});
   }
+}
+
+void Reader::warn(const Diagnostic& d, const std::string& lost) {
+  context_.diags->warn(d.place, d.message + "; " + lost);
 }
 
 bool Reader::check_sections() {

@@ -13,19 +13,22 @@ bool Reader::read_debug() {
   context_.instruction = -1;
   context_.op = {};
   if (std::all_of(debug_lists_.begin(), debug_lists_.end(), [](uint64_t l) { return l == 0; })) return true;
-  DebugInfo d;
-  if (!find_debug(d)) return false;
+  if (!find_debug()) return false;
   for (size_t i = 0; i < module_.functions.size(); ++i) {
     Function& f = module_.functions[i];
     if (debug_lists_[i] == 0) continue;
     context_.function = module_.str(f.name);
     context_.instruction = -1;
-    if (!locations(d, f, debug_lists_[i])) return false;
+    if (!attempt("the other locations of the function are not decoded",
+                 [&] { return locations(f, debug_lists_[i]); })) {
+      return false;
+    }
   }
   return true;
 }
 
-bool Reader::find_debug(DebugInfo& d) {
+bool Reader::find_debug() {
+  DebugInfo& d = debug_;
   if (!sections_[static_cast<size_t>(Section::Debug)].present) {
     return fail(Code::E0118, bytes_.size() - 1, "a function has locations, but there is no debug section");
   }
@@ -45,20 +48,31 @@ bool Reader::find_debug(DebugInfo& d) {
   if (!read_table(c, origin, Section::Debug, 4, d.table)) return false;
   if (d.table.count == 0) return fail(Code::E0106, table_at, "the debug table has no records");
   d.records.resize(static_cast<size_t>(d.table.count));
+  d.found = true;
   return true;
 }
 
-bool Reader::locations(DebugInfo& d, Function& f, uint64_t list) {
+/// Slots of a location list.
+bool Reader::list_bounds(uint64_t list, uint64_t& start, uint64_t& end) {
+  const DebugInfo& d = debug_;
+  const Cursor c = payload(Section::Debug);
+  const size_t start_at = d.starts_at + static_cast<size_t>(list) * 4;
+  start = c.load(start_at, 4);
+  end = list + 1 < d.lists ? c.load(start_at + 4, 4) : d.slots;
+  return (start <= end && end <= d.slots) ||
+         fail(Code::E0118, start_at, "location list " + std::to_string(list) + " lies outside the locations");
+}
+
+bool Reader::locations(Function& f, uint64_t list) {
+  const DebugInfo& d = debug_;
   if (list > d.lists) {
     return fail(Code::E0118, d.starts_at,
                 "location list " + std::to_string(list - 1) + ", but there are only " + std::to_string(d.lists));
   }
-  const Cursor c = payload(Section::Debug);
+  uint64_t start, end;
+  if (!list_bounds(list - 1, start, end)) return false;
   const size_t start_at = d.starts_at + static_cast<size_t>(list - 1) * 4;
-  const uint64_t start = c.load(start_at, 4);
-  const uint64_t end = list < d.lists ? c.load(start_at + 4, 4) : d.slots;
-  if (start > end || end > d.slots)
-    return fail(Code::E0118, start_at, "location list " + std::to_string(list - 1) + " lies outside the locations");
+  const Cursor c = payload(Section::Debug);
   if (end - start < f.insts.size() + 1) {
     return fail(Code::E0118, start_at,
                 "location list " + std::to_string(list - 1) + " has " + std::to_string(end - start) +
@@ -69,17 +83,17 @@ bool Reader::locations(DebugInfo& d, Function& f, uint64_t list) {
     const size_t at = d.slots_at + (static_cast<size_t>(start) + i) * 8;
     LocId& out = i == 0 ? f.loc : f.insts[i - 1].loc;
     context_.instruction = static_cast<int64_t>(i) - 1;
-    if (!location(d, c.load(at, 8), at, out, 0)) return false;
+    if (!location(c.load(at, 8), at, out, 0)) return false;
   }
   return true;
 }
 
 /// The location that a slot or a field refers to: 0 is unknown, else 1 + the index of a record.
-bool Reader::location(DebugInfo& d, uint64_t reference, size_t at, LocId& out, int depth) {
+bool Reader::location(uint64_t reference, size_t at, LocId& out, int depth) {
   out = kUnknownLoc;
   if (reference == 0) return true;
   Record r;
-  if (!debug_record(d, reference - 1, at, r, depth)) return false;
+  if (!debug_record(reference - 1, at, r, depth)) return false;
   if (r.state == RecordState::Scope) {
     return fail(Code::E0118, at,
                 "debug record " + std::to_string(reference - 1) + " is a scope or a file, expected a location");
@@ -88,12 +102,12 @@ bool Reader::location(DebugInfo& d, uint64_t reference, size_t at, LocId& out, i
   return true;
 }
 
-bool Reader::debug_record(DebugInfo& d, uint64_t index, size_t at, Record& out, int depth) {
-  if (index >= d.table.count) {
+bool Reader::debug_record(uint64_t index, size_t at, Record& out, int depth) {
+  if (index >= debug_.table.count) {
     return fail(Code::E0118, at,
-                "debug record " + std::to_string(index) + ", but there are only " + std::to_string(d.table.count));
+                "debug record " + std::to_string(index) + ", but there are only " + std::to_string(debug_.table.count));
   }
-  Record& r = d.records[static_cast<size_t>(index)];
+  Record& r = debug_.records[static_cast<size_t>(index)];
   if (r.state == RecordState::Active)
     return fail(Code::E0118, at, "debug record " + std::to_string(index) + " contains itself");
   if (r.state == RecordState::New) {
@@ -101,22 +115,21 @@ bool Reader::debug_record(DebugInfo& d, uint64_t index, size_t at, Record& out, 
       return fail(Code::L0102, at, "debug records nest more than " + std::to_string(kMaxDebugNesting) + " levels deep");
     r.state = RecordState::Active;
     Record found;
-    if (!decode_debug(d, record(d.table, index), found, depth + 1)) return false;
+    if (!decode_debug(record(debug_.table, index), found, depth + 1)) return false;
     r = found;
   }
   out = r;
   return true;
 }
 
-bool Reader::scope_ref(DebugInfo& d, Cursor& c, std::span<const ScopeKind> kinds, const char* what, ScopeId& out,
-                       int depth) {
+bool Reader::scope_ref(Cursor& c, std::span<const ScopeKind> kinds, const char* what, ScopeId& out, int depth) {
   const size_t at = c.pos();
   uint64_t reference;
   if (!c.varint(reference, what)) return false;
   out = kNone;
   if (reference == 0) return true;
   Record r;
-  if (!debug_record(d, reference - 1, at, r, depth)) return false;
+  if (!debug_record(reference - 1, at, r, depth)) return false;
   const bool fits = r.state == RecordState::Scope &&
                     std::find(kinds.begin(), kinds.end(), module_.locs.scope(r.id).kind) != kinds.end();
   if (!fits)
@@ -126,7 +139,7 @@ bool Reader::scope_ref(DebugInfo& d, Cursor& c, std::span<const ScopeKind> kinds
   return true;
 }
 
-bool Reader::decode_debug(DebugInfo& d, Cursor c, Record& out, int depth) {
+bool Reader::decode_debug(Cursor c, Record& out, int depth) {
   static constexpr ScopeKind kFile[] = {ScopeKind::File}, kUnit[] = {ScopeKind::CompileUnit},
                              kScopes[] = {ScopeKind::Subprogram, ScopeKind::LexicalBlock};
   const auto number = [&c](uint32_t& n, const char* what) { return c.varint32(n, Code::E0118, what); };
@@ -139,7 +152,7 @@ bool Reader::decode_debug(DebugInfo& d, Cursor c, Record& out, int depth) {
       return true;
     case DebugTag::CompileUnit:
       s.kind = ScopeKind::CompileUnit;
-      if (!scope_ref(d, c, kFile, "the file of a compile unit", s.file, depth)) return false;
+      if (!scope_ref(c, kFile, "the file of a compile unit", s.file, depth)) return false;
       break;
     case DebugTag::File:
       s.kind = ScopeKind::File;
@@ -147,18 +160,18 @@ bool Reader::decode_debug(DebugInfo& d, Cursor c, Record& out, int depth) {
       break;
     case DebugTag::LexicalBlock:
       s.kind = ScopeKind::LexicalBlock;
-      if (!scope_ref(d, c, kScopes, "the scope of a lexical block", s.scope, depth) ||
-          !scope_ref(d, c, kFile, "the file of a lexical block", s.file, depth) || !number(s.line, "a line") ||
+      if (!scope_ref(c, kScopes, "the scope of a lexical block", s.scope, depth) ||
+          !scope_ref(c, kFile, "the file of a lexical block", s.file, depth) || !number(s.line, "a line") ||
           !number(s.column, "a column")) {
         return false;
       }
       break;
     case DebugTag::Subprogram:
       s.kind = ScopeKind::Subprogram;
-      if (!scope_ref(d, c, kFile, "the file of a subprogram", s.file, depth) || !number(s.line, "a line") ||
+      if (!scope_ref(c, kFile, "the file of a subprogram", s.file, depth) || !number(s.line, "a line") ||
           !string(c, s.name, "the name of a subprogram") ||
           !string(c, s.linkage_name, "the linkage name of a subprogram") ||
-          !scope_ref(d, c, kUnit, "the compile unit of a subprogram", s.compile_unit, depth) ||
+          !scope_ref(c, kUnit, "the compile unit of a subprogram", s.compile_unit, depth) ||
           !number(s.scope_line, "a scope line")) {
         return false;
       }
@@ -169,7 +182,7 @@ bool Reader::decode_debug(DebugInfo& d, Cursor c, Record& out, int depth) {
       break;
     case DebugTag::Location: {
       Loc l;
-      if (!scope_ref(d, c, kScopes, "the scope of a location", l.scope, depth) || !string(c, l.file, "a file name") ||
+      if (!scope_ref(c, kScopes, "the scope of a location", l.scope, depth) || !string(c, l.file, "a file name") ||
           !number(l.line, "a line") || !number(l.column, "a column")) {
         return false;
       }
@@ -183,7 +196,7 @@ bool Reader::decode_debug(DebugInfo& d, Cursor c, Record& out, int depth) {
       for (LocId* side : {&l.callee, &l.caller}) {
         const size_t at = c.pos();
         uint64_t reference;
-        if (!c.varint(reference, "a side of a call site") || !location(d, reference, at, *side, depth)) return false;
+        if (!c.varint(reference, "a side of a call site") || !location(reference, at, *side, depth)) return false;
       }
       out = {RecordState::Location, module_.locs.add(std::move(l))};
       return true;

@@ -13,15 +13,18 @@ bool is_tileirbc(std::span<const uint8_t> bytes) {
   return true;
 }
 
-Result<Module> read_tileirbc(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags) {
-  return tileirbc::Reader(bytes, name, diags).read();
+Result<Module> read_tileirbc(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags,
+                             TileirbcReadOptions options) {
+  return tileirbc::Reader(bytes, name, diags, options).read();
 }
 
 namespace tileirbc {
 
-Reader::Reader(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags)
+Reader::Reader(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags,
+               TileirbcReadOptions options)
     : bytes_(bytes),
-      context_{.diags = diags, .file = name},
+      context_{.diags = &diags, .file = name},
+      options_(options),
       uses_left_(kUseFloor + kUsePerByte * uint64_t{bytes.size()}) {
   module_.file = name;
 }
@@ -34,7 +37,7 @@ Result<Module> Reader::read() {
   }
   Cursor c(context_, bytes_, 0, 0);
   if (!read_header(c) || !find_sections(c) || !check_sections()) return Failed;
-  module_.version = version_;
+  if (options_.layout && !partial_) layout_ = std::make_unique<TileirbcLayout>();
   const auto table = [&](Section s, Table& t) {
     if (!sections_[static_cast<size_t>(s)].present) return true;
     const Cursor p = payload(s);
@@ -42,11 +45,15 @@ Result<Module> Reader::read() {
   };
   if (!table(Section::Strings, strings_)) return Failed;
   string_ids_.assign(static_cast<size_t>(strings_.count), kNone);
-  if (!read_producer()) return Failed;
+  if (!attempt("there is no producer", [&] { return read_producer(); })) return Failed;
   if (!table(Section::Types, types_) || !table(Section::Constants, constants_)) return Failed;
   type_ids_.assign(static_cast<size_t>(types_.count), kNone);
   module_.name = module_.strings.add("kernels");  // the form has no name for it; this is the one that public tools give
-  if (!read_globals() || !read_functions() || !read_debug()) return Failed;
+  if (!attempt("the other globals are not decoded", [&] { return read_globals(); })) return Failed;
+  if (!attempt("the other functions are not decoded", [&] { return read_functions(); })) return Failed;
+  if (layout_) keep_uses();
+  if (!attempt("there are no locations", [&] { return read_debug(); })) return Failed;
+  if (layout_) keep_layout();
   return std::move(module_);
 }
 
@@ -59,6 +66,7 @@ bool Reader::string(Cursor& c, StringId& out, const char* what) {
                 std::string(what) + " is string " + std::to_string(index) + ", but there are only " +
                     std::to_string(strings_.count));
   }
+  if (layout_) layout_->string_uses.push_back(static_cast<uint32_t>(index));
   StringId& id = string_ids_[static_cast<size_t>(index)];
   if (id == kNone) {
     const Cursor r = record(strings_, index);
@@ -83,6 +91,7 @@ bool Reader::read_producer() {
 
 bool Reader::read_globals() {
   if (!sections_[static_cast<size_t>(Section::Globals)].present) return true;
+  if (layout_) layout_->globals = here();
   Cursor c = payload(Section::Globals);
   const bool with_flags = version_ >= kSinceGlobalFlags;
   uint64_t count;
@@ -122,12 +131,19 @@ bool Reader::read_functions() {
   module_.functions.reserve(static_cast<size_t>(count));
   for (uint64_t i = 0; i < count; ++i)
     if (!read_function(c)) return false;
+  if (layout_ && c.left() != 0 && c.left() < info(Section::Functions).alignment) {
+    Cursor rest = c;
+    layout_->functions_padded =
+        rest.align(info(Section::Functions).alignment, payload(Section::Functions).pos(), "") && rest.left() == 0;
+  }
   return true;
 }
 
 bool Reader::read_function(Cursor& c) {
   Function f;
   size_t at = c.pos();
+  FunctionChoice choice;
+  if (layout_) choice.uses = here();
   context_.instruction = -1;
   context_.function.clear();
   if (!string(c, f.name, "the name of a function")) return false;
@@ -199,8 +215,18 @@ bool Reader::read_function(Cursor& c) {
   module_.order.push_back(static_cast<uint32_t>(module_.functions.size()));
   module_.functions.push_back(std::move(f));
   debug_lists_.push_back(location);
+  choice.location = location;
+  if (layout_) layout_->functions.push_back(choice);
   FunctionBuilder builder(module_.functions.back(), params);
-  return read_body(body, builder);
+  if (!partial_) return read_body(body, builder);
+  Diagnostics reasons;
+  Diagnostics* const outer = std::exchange(context_.diags, &reasons);
+  const bool whole = read_body(body, builder);
+  context_.diags = outer;
+  if (whole) return true;
+  warn(*reasons.first_error(), "the rest of the function is not decoded");
+  abandon_body(builder, *reasons.first_error());
+  return true;
 }
 
 }  // namespace tileirbc

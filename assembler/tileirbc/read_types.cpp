@@ -31,6 +31,11 @@ bool Reader::type(Cursor& c, TypeId& out, const char* what, int depth) {
                 std::string(what) + " is type " + std::to_string(index) + ", but there are only " +
                     std::to_string(types_.count));
   }
+  if (raw_types_) {
+    out = static_cast<TypeId>(index);
+    return true;
+  }
+  if (layout_ && depth == 0) layout_->type_uses.push_back(static_cast<uint32_t>(index));
   const auto i = static_cast<size_t>(index);
   if (type_ids_[i] == kActive) return fail(Code::E0108, at, "type " + std::to_string(index) + " contains itself");
   if (type_ids_[i] == kNone) {
@@ -136,6 +141,7 @@ bool Reader::decode_view(Cursor& c, TypeTag tag, Type& out, int depth) {
 bool Reader::inner_type(Cursor& c, Type& out, const char* what, int depth) {
   const size_t at = c.pos();
   if (!type(c, out.inner, what, depth)) return false;
+  if (raw_types_) return true;
   const Type& inner = module_.types.get(out.inner);
   if (inner.kind != TypeKind::Element && inner.kind != TypeKind::Ptr) {
     return fail(Code::E0505, at,
@@ -148,7 +154,7 @@ bool Reader::inner_type(Cursor& c, Type& out, const char* what, int depth) {
 bool Reader::tensor_view(Cursor& c, Type& out, int depth) {
   const size_t at = c.pos();
   if (!type(c, out.inner, "the tensor_view of a view", depth)) return false;
-  return module_.types.is_tensor_view(out.inner) ||
+  return raw_types_ || module_.types.is_tensor_view(out.inner) ||
          fail(Code::E0108, at, "a view of " + module_.types.print(out.inner) + ", expected a tensor_view");
 }
 
@@ -159,7 +165,7 @@ bool Reader::type_list(Cursor& c, std::vector<TypeId>& out, const char* what, in
     const size_t at = c.pos();
     TypeId t;
     if (!type(c, t, what, depth)) return false;
-    if (!stands_for_a_value(module_.types.get(t).kind))
+    if (!raw_types_ && !stands_for_a_value(module_.types.get(t).kind))
       return fail(Code::E0108, at, "a function type inside a function type");
     out.push_back(t);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "assembler/tileirbc/cursor.h"
+#include "assembler/tileirbc/layout.h"
+#include "assembler/tileirbc/tileirbc.h"
 #include "assembler/tileirbc/wire.h"
 #include "vm/ir/function_builder.h"
 #include "vm/ir/module.h"
@@ -30,7 +33,7 @@ inline constexpr uint64_t kUseFloor = uint64_t{1} << 26, kUsePerByte = 64;
 
 class Reader {
  public:
-  Reader(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags);
+  Reader(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags, TileirbcReadOptions options);
   Result<Module> read();
 
  private:
@@ -50,8 +53,8 @@ class Reader {
     InstId inst = 0;
     const OpDef* def = nullptr;
     uint8_t regions_left = 0;
+    bool in_region = false;
     uint64_t ops_left = 0;  ///< in the open block
-    bool ends_with_terminator = false;
     size_t values_outside = 0;  ///< file numbers in use outside of the block
   };
   enum class RecordState : uint8_t { New, Active, Unknown, Scope, Location };
@@ -60,6 +63,7 @@ class Reader {
     uint32_t id = 0;
   };
   struct DebugInfo {
+    bool found = false;
     uint64_t lists = 0, slots = 0;
     size_t starts_at = 0, slots_at = 0;
     Table table;
@@ -83,6 +87,18 @@ class Reader {
   /// Counts bytes that an operation shares with others, so that a small file cannot stand for an enormous module.
   bool charge(uint64_t bytes, size_t at);
   bool fail(Code code, size_t at, std::string message) { return context_.fail(code, at, std::move(message)); }
+  /// Runs `part`, a function; in a partial reading its failure becomes a warning, and `lost` says what is not decoded.
+  template <class Part>
+  bool attempt(const std::string& lost, Part part);
+  void warn(const Diagnostic& d, const std::string& lost);
+
+  // read_layout.cpp
+  void keep_layout();
+  bool keep_types();
+  bool keep_debug();
+  bool raw_debug(Cursor c, DebugRecord& out);
+  void keep_uses();
+  [[nodiscard]] UseStarts here() const;
 
   // read_types.cpp
   bool type(Cursor& c, TypeId& out, const char* what, int depth = 0);
@@ -105,7 +121,7 @@ class Reader {
   bool array(Cursor& c, std::vector<AttrId>& out, int depth);
   bool dictionary(Cursor& c, AttrId& out, int depth = 0);
   bool dense(Cursor& c, TypeId tile_type, AttrId& out);
-  bool dense_bytes(Cursor& c, size_t at, TypeId tile_type, std::string& out);
+  bool decode_dense(uint64_t index, size_t at, TypeId tile_type, AttrId& out);
   /// The word of an operation's attribute as Function::attr() gives it. `tile_type`: of the first result, for
   /// constants.
   bool attribute_word(Cursor& c, const AttrDef& def, TypeId tile_type, uint32_t& out);
@@ -119,21 +135,24 @@ class Reader {
   bool read_operand(Cursor& c);
   bool next_region(Cursor& c, FunctionBuilder& b);
   bool close_block(Cursor& c, FunctionBuilder& b);
+  void abandon_body(FunctionBuilder& b, const Diagnostic& reason);
   void number_results(const Inst& inst);
 
   // read_debug.cpp
   bool read_debug();
-  bool find_debug(DebugInfo& d);
-  bool locations(DebugInfo& d, Function& f, uint64_t list);
-  bool debug_record(DebugInfo& d, uint64_t index, size_t at, Record& out, int depth);
-  bool decode_debug(DebugInfo& d, Cursor c, Record& out, int depth);
-  bool location(DebugInfo& d, uint64_t reference, size_t at, LocId& out, int depth);
-  bool scope_ref(DebugInfo& d, Cursor& c, std::span<const DebugScope::Kind> kinds, const char* what, ScopeId& out,
-                 int depth);
+  bool find_debug();
+  bool list_bounds(uint64_t list, uint64_t& start, uint64_t& end);
+  bool locations(Function& f, uint64_t list);
+  bool debug_record(uint64_t index, size_t at, Record& out, int depth);
+  bool decode_debug(Cursor c, Record& out, int depth);
+  bool location(uint64_t reference, size_t at, LocId& out, int depth);
+  bool scope_ref(Cursor& c, std::span<const DebugScope::Kind> kinds, const char* what, ScopeId& out, int depth);
 
   std::span<const uint8_t> bytes_;
   ReadContext context_;
-  Version version_;
+  const TileirbcReadOptions options_;
+  Version version_;       // whose rules are followed
+  bool partial_ = false;  // the file is of a newer version
   std::array<Payload, kSections> sections_;
   Table strings_, types_, constants_;
   std::vector<StringId> string_ids_;                // by index in the file; kNone: not used yet
@@ -142,6 +161,13 @@ class Reader {
   uint64_t uses_left_ = 0;
   Module module_;
   std::vector<uint64_t> debug_lists_;  // by function: its location index
+  DebugInfo debug_;
+  std::vector<SectionChoice> section_order_;
+  std::unique_ptr<TileirbcLayout> layout_;  // null: not kept
+  bool raw_types_ = false;                  // types inside of types are given as indices and not looked at
+  bool constants_differ_ = false;           // some are not as the writer would write them
+  std::unordered_map<AttrId, uint64_t> constant_of_;  // the constant that a value was decoded from
+  size_t string_uses_end_ = 0;
 
   // Of the function that is being read.
   std::vector<ValueId> values_;  // by number in the file
@@ -152,5 +178,16 @@ class Reader {
   std::vector<ValueId> operands_;
   std::vector<uint32_t> segments_, words_;
 };
+
+template <class Part>
+bool Reader::attempt(const std::string& lost, Part part) {
+  if (!partial_) return part();
+  Diagnostics reasons;
+  Diagnostics* const outer = std::exchange(context_.diags, &reasons);
+  const bool done = part();
+  context_.diags = outer;
+  if (!done) warn(*reasons.first_error(), lost);
+  return true;
+}
 
 }  // namespace tile::tileirbc

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string_view>
 
 #include "vm/base/element_type.h"
 
@@ -56,6 +58,12 @@ enum class AttrCode : uint8_t {
 };
 
 enum class DebugTag : uint8_t { Unknown, CompileUnit, File, LexicalBlock, Location, Subprogram, CallSite };
+/// Fields of a debug record: r reference (0, or 1 + the index of a record), s string, n number.
+constexpr std::string_view debug_fields(uint32_t tag) {
+  constexpr std::string_view kFields[] = {"", "r", "ss", "rrnn", "rsnn", "rnssrn", "rr"};
+  return tag < std::size(kFields) ? kFields[tag] : "";
+}
+inline constexpr size_t kMaxDebugFields = 6;
 
 // Bits of a function's flags byte.
 inline constexpr uint8_t kPrivate = 1, kEntry = 2, kHasHints = 4;

@@ -67,7 +67,7 @@ void Writer::open_region(Bytes& out, InstId i, const Region& r) {
     out.varint(static_cast<uint64_t>(Opcode::Yield));
     out.varint(0);
     out.varint(0);
-    debug_lists_.back().push_back(location(f_->insts[i].loc));
+    locations_.push_back(location(f_->insts[i].loc));
     return;
   }
   uint64_t ops = 0;
@@ -111,9 +111,7 @@ void Writer::write_results(Bytes& out, InstId i, const OpDef& d) {
       out.varint(type(f_->type(inst.first_result + static_cast<ValueId>(k))));
     } else {
       // A file of an older version gave the operation no token.
-      Bytes token;
-      token.tag(TypeTag::Token);
-      out.varint(types_.add(token.str()));
+      out.varint(any_type_of(Type{}));
     }
   }
   for (size_t k = n; k < inst.result_count; ++k)
@@ -124,7 +122,7 @@ void Writer::write_results(Bytes& out, InstId i, const OpDef& d) {
 
 void Writer::write_op(Bytes& out, InstId i) {
   const OpDef& d = f_->def(i);
-  debug_lists_.back().push_back(location(f_->insts[i].loc));
+  locations_.push_back(location(f_->insts[i].loc));
   if (d.since > target_) {
     unsupported(std::string(d.name), d.since);
     return;

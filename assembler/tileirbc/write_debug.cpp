@@ -7,7 +7,7 @@ namespace tile::tileirbc {
 /// part, stands for them.
 uint64_t Writer::location(LocId id) {
   if (id == kUnknownLoc || id == kNone) return 0;
-  if (const auto it = location_ref_.find(id); it != location_ref_.end()) return it->second;
+  if (location_ref_[id] != kUnwritten) return location_ref_[id];
   const Loc& l = m_.locs.get(id);
   uint64_t reference = 0;
   Bytes record;
@@ -21,11 +21,18 @@ uint64_t Writer::location(LocId id) {
       for (size_t i = 0; i < l.parts.size() && reference == 0; ++i) reference = location(l.parts[i]);
       break;
     case Loc::Kind::FileLineCol:
+      // NVIDIA's reader takes no location without a scope. A file that had some anyway keeps them.
+      if (!follows_) {
+        if (!warned_of_locations_) diags_.warn(place(), "locations without a scope are left out: readers reject them");
+        warned_of_locations_ = true;
+        break;
+      }
+      [[fallthrough]];
     case Loc::Kind::Scoped: {
       const uint64_t in = scope(l.scope);
       record.tag(DebugTag::Location);
       record.varint(in);
-      record.varint(string(l.file));
+      record.varint(any_string(l.file));
       record.varint(l.line);
       record.varint(l.column);
       break;
@@ -38,9 +45,8 @@ uint64_t Writer::location(LocId id) {
       break;
     }
   }
-  if (record.size() != 0) reference = 1 + uint64_t{debug_.add(record.str())};
-  location_ref_.emplace(id, reference);
-  return reference;
+  if (record.size() != 0) reference = 1 + uint64_t{debug_.add(record.view())};
+  return location_ref_[id] = reference;
 }
 
 uint64_t Writer::scope(ScopeId id) {
@@ -51,8 +57,8 @@ uint64_t Writer::scope(ScopeId id) {
   switch (s.kind) {
     case DebugScope::Kind::File:
       record.tag(DebugTag::File);
-      record.varint(string(s.name));
-      record.varint(string(s.directory));
+      record.varint(any_string(s.name));
+      record.varint(any_string(s.directory));
       break;
     case DebugScope::Kind::CompileUnit: {
       const uint64_t file = scope(s.file);
@@ -74,41 +80,38 @@ uint64_t Writer::scope(ScopeId id) {
       record.tag(DebugTag::Subprogram);
       record.varint(file);
       record.varint(s.line);
-      record.varint(string(s.name));
-      record.varint(string(s.linkage_name));
+      record.varint(any_string(s.name));
+      record.varint(any_string(s.linkage_name));
       record.varint(unit);
       record.varint(s.scope_line);
       if (target_ >= kSinceArgAttrs) record.varint(0);
       break;
     }
   }
-  const uint64_t reference = 1 + uint64_t{debug_.add(record.str())};
+  const uint64_t reference = 1 + uint64_t{debug_.add(record.view())};
   scope_ref_.emplace(id, reference);
   return reference;
 }
 
-void Writer::write_debug(Bytes& out) const {
+void Writer::write_debug(Bytes& out) {
+  place_other_lists();
+  const uint8_t padding = layout_->padding;
   out.varint(debug_lists_.size());
-  out.align(4);
+  out.align(4, padding);
   uint64_t slots = 0;
   for (const auto& list : debug_lists_) {
     out.fixed(slots, 4);
     slots += list.size();
   }
   out.varint(slots);
-  out.align(8);
+  out.align(8, padding);
   for (const auto& list : debug_lists_)
     for (uint64_t reference : list) out.fixed(reference, 8);
-  RecordTable records = {};
-  Bytes table;
-  if (debug_.empty()) {
-    // Readers fail on an empty table; one record of an unknown location does no harm.
-    (void)records.add(std::string(1, '\0'));
-    records.write(table, 4);
-  } else {
-    debug_.write(table, 4);
-  }
+  // Readers fail on an empty table; one record of an unknown location does no harm.
+  if (debug_.empty()) (void)debug_.add({"", 1});
   // The padding inside the table counts from the start of the section, of which `out` is a multiple of 8 here.
+  Bytes table;
+  debug_.write(table, 4, padding);
   out.append(table);
 }
 

@@ -1,6 +1,8 @@
 // The entry point of the writer: sections, functions and globals.
 #include "assembler/tileirbc/writer.h"
 
+#include <algorithm>
+
 namespace tile {
 
 Result<std::vector<uint8_t>> write_tileirbc(const Module& m, Version target, Diagnostics& diags,
@@ -19,42 +21,46 @@ Result<std::vector<uint8_t>> write_tileirbc(const Module& m, Version target, Dia
 
 namespace tileirbc {
 
-void RecordTable::write(Bytes& out, size_t width) const {
-  out.varint(order_.size());
-  if (order_.empty()) return;
-  out.align(width);
-  uint64_t at = 0;
-  for (const std::string* r : order_) {
-    out.fixed(at, width);
-    at += r->size();
-  }
-  for (const std::string* r : order_) out.append(*r);
+Writer::Writer(const Module& m, Version target, Diagnostics& diags)
+    : m_(m),
+      target_(target),
+      diags_(diags),
+      string_index_(m.strings.size(), kNone),
+      type_index_(m.types.size(), kNone),
+      location_ref_(m.locs.size(), kUnwritten) {
+  static const TileirbcLayout kNoLayout;
+  const TileirbcLayout* l = m.tileirbc_layout.get();
+  follows_ = l != nullptr && m.version == target && l->version == target && l->fingerprint == fingerprint(m);
+  layout_ = follows_ ? l : &kNoLayout;
 }
 
 Result<std::vector<uint8_t>> Writer::write() {
   const size_t errors = diags_.error_count();
-  // Other writers put these two first and rely on it.
-  for (ElementType e : {ElementType::I1, ElementType::I32}) {
-    Bytes record;
-    record.varint(tile::info(e).tag);
-    (void)types_.add(record.str());
-  }
-  for (const Global& g : m_.globals) globals_.emplace(g.name, &g);
-  Bytes functions, globals, constants, debug, types, producer, strings;
-  functions.varint(m_.functions.size());
-  for (const Function& f : m_.functions) write_function(functions, f);
-  if (!m_.globals.empty()) write_globals(globals);
-  if (m_.producer != kNone) {
-    if (target_ >= kSinceProducer) {
-      producer.varint(string(m_.producer));
-    } else {
-      diags_.warn(place(), "the producer is left out: versions before 13.3 have no place for it");
+  if (follows_) {
+    place_records();
+  } else {
+    // Other writers put these two first and rely on it.
+    for (ElementType e : {ElementType::I1, ElementType::I32}) {
+      Type t;
+      t.kind = TypeKind::Element;
+      t.element = e;
+      (void)any_type_of(t);
     }
   }
-  constants_.write(constants, info(Section::Constants).alignment);
-  types_.write(types, info(Section::Types).alignment);
-  write_debug(debug);
-  strings_.write(strings, info(Section::Strings).alignment);
+  for (const Global& g : m_.globals) globals_.emplace(g.name, &g);
+  std::array<Bytes, kSections> payloads;
+  const auto payload = [&payloads](Section s) -> Bytes& { return payloads[static_cast<size_t>(s)]; };
+  const uint8_t padding = layout_->padding;
+  Bytes& functions = payload(Section::Functions);
+  functions.varint(m_.functions.size());
+  for (const Function& f : m_.functions) write_function(functions, f);
+  if (layout_->functions_padded) functions.align(info(Section::Functions).alignment, padding);
+  if (!m_.globals.empty() || had_section(Section::Globals)) write_globals(payload(Section::Globals));
+  if (m_.producer != kNone) write_producer(payload(Section::Producer));
+  constants_.write(payload(Section::Constants), info(Section::Constants).alignment, padding);
+  types_.write(payload(Section::Types), info(Section::Types).alignment, padding);
+  write_debug(payload(Section::Debug));
+  strings_.write(payload(Section::Strings), info(Section::Strings).alignment, padding);
   if (diags_.error_count() != errors) return Failed;
 
   Bytes out;
@@ -62,66 +68,70 @@ Result<std::vector<uint8_t>> Writer::write() {
   out.byte(target_.major);
   out.byte(target_.minor);
   out.fixed(0, 2);
-  write_section(out, Section::Functions, functions);
-  if (globals.size() != 0) write_section(out, Section::Globals, globals);
-  write_section(out, Section::Constants, constants);
-  if (!m_.functions.empty()) write_section(out, Section::Debug, debug);
-  write_section(out, Section::Types, types);
-  if (producer.size() != 0) write_section(out, Section::Producer, producer);
-  write_section(out, Section::Strings, strings);
+  for (const SectionChoice& s : section_order(payloads)) write_section(out, s.section, s.alignment, payload(s.section));
   out.byte(static_cast<uint8_t>(Section::End));
   return out.take();
 }
 
-void Writer::write_section(Bytes& out, Section s, const Bytes& payload) {
-  const uint8_t alignment = info(s).alignment;
+void Writer::write_section(Bytes& out, Section s, uint32_t alignment, const Bytes& payload) {
   out.byte(static_cast<uint8_t>(static_cast<uint8_t>(s) | (alignment != 0 ? kHasAlignment : 0)));
   out.varint(payload.size());
   if (alignment != 0) {
     out.varint(alignment);
-    out.align(alignment);
+    out.align(alignment, layout_->padding);
   }
   out.append(payload);
+}
+
+void Writer::write_producer(Bytes& out) {
+  uses_ = {};
+  // Readers of older versions take a producer, too, but only files that had one keep it.
+  if (target_ >= kSinceProducer || had_section(Section::Producer)) {
+    out.varint(string(m_.producer));
+  } else {
+    diags_.warn(place(), "the producer is left out: versions before 13.3 have no place for it");
+  }
 }
 
 void Writer::write_function(Bytes& out, const Function& f) {
   f_ = &f;
   inst_ = kNone;
-  debug_lists_.emplace_back();
-  debug_lists_.back().push_back(location(f.loc));
+  const auto index = static_cast<size_t>(&f - m_.functions.data());
+  if (index < layout_->functions.size()) uses_ = layout_->functions[index].uses;
+  locations_.assign(1, location(f.loc));
   const uint32_t name = string(f.name);
   Type signature;
   signature.kind = TypeKind::Function;
   signature.params.assign(f.value_types.begin(), f.value_types.begin() + f.param_count);
-  Bytes record;
-  write_type(record, signature);
-  const uint32_t signature_index = types_.add(record.str());
+  const uint32_t signature_index = type_of(signature);
 
-  out.varint(name);
-  out.varint(signature_index);
+  Bytes attributes, body;
   const bool always_hints = target_ >= kSinceArgAttrs;
-  out.byte(kEntry | (!always_hints && f.hints != kNone ? kHasHints : 0));
-  out.varint(debug_lists_.size());
   if (always_hints || f.hints != kNone) {
-    out.tag(AttrCode::Hints);
+    attributes.tag(AttrCode::Hints);
     if (f.hints != kNone) {
-      dictionary(out, m_.attrs.get(f.hints));
+      dictionary(attributes, m_.attrs.get(f.hints));
     } else {
-      out.varint(0);
+      attributes.varint(0);
     }
   }
   if (always_hints) {
     if (f.arg_attrs != kNone) {
-      attribute(out, f.arg_attrs);
+      attribute(attributes, f.arg_attrs);
     } else {
-      out.tag(AttrCode::Array);
-      out.varint(0);
+      attributes.tag(AttrCode::Array);
+      attributes.varint(0);
     }
   } else if (f.arg_attrs != kNone) {
     unsupported("parameters with attributes", kSinceArgAttrs);
   }
-  Bytes body;
   write_body(body, f);
+
+  out.varint(name);
+  out.varint(signature_index);
+  out.byte(kEntry | (!always_hints && f.hints != kNone ? kHasHints : 0));
+  out.varint(place_list(index, std::move(locations_)));
+  out.append(attributes);
   out.varint(body.size());
   out.append(body);
   f_ = nullptr;
@@ -132,13 +142,14 @@ void Writer::write_function(Bytes& out, const Function& f) {
 void Writer::declare_global(StringId name) {
   const auto it = globals_.find(name);
   if (it == globals_.end()) return;
-  (void)string(name);
-  (void)type(m_.attrs.get(it->second->value).type);
-  (void)constant(it->second->value);
+  (void)any_string(name);
+  (void)any_type(m_.attrs.get(it->second->value).type);
+  (void)any_constant(it->second->value);
   globals_.erase(it);
 }
 
 void Writer::write_globals(Bytes& out) {
+  uses_ = layout_->globals;
   out.varint(m_.globals.size());
   for (const Global& g : m_.globals) {
     out.varint(string(g.name));

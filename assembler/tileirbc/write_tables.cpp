@@ -1,4 +1,5 @@
 // Records of types and constants, and self-contained attributes.
+#include "assembler/tileirbc/payload.h"
 #include "assembler/tileirbc/writer.h"
 
 namespace tile::tileirbc {
@@ -11,16 +12,30 @@ void ints(Bytes& out, const auto& values, size_t width) {
 
 }  // namespace
 
-uint32_t Writer::type(TypeId t) {
-  if (const auto it = type_index_.find(t); it != type_index_.end()) return it->second;
-  Bytes record;
-  write_type(record, m_.types.get(t));
-  const uint32_t index = types_.add(record.str());
-  type_index_.emplace(t, index);
+uint32_t Writer::any_string(StringId s) {
+  if (s == kNone) return strings_.add({});
+  uint32_t& index = string_index_[s];
+  if (index == kNone) index = strings_.add(m_.str(s));
   return index;
 }
 
-void Writer::write_type(Bytes& out, const Type& t) {
+uint32_t Writer::string(StringId s) {
+  return chosen(strings_, any_string(s), layout_->string_uses, uses_.strings);
+}
+
+uint32_t Writer::any_type(TypeId t) {
+  if (type_index_[t] == kNone) type_index_[t] = any_type_of(m_.types.get(t));
+  return type_index_[t];
+}
+
+uint32_t Writer::any_type_of(const Type& t) {
+  Bytes record;
+  write_type(record, t, [this](TypeId inner) { return any_type(inner); });
+  return types_.add(record.view());
+}
+
+/// @param index  gives the index of a type inside of `t`
+void Writer::write_type(Bytes& out, const Type& t, const std::function<uint32_t(TypeId)>& index) {
   const auto ptr_attr = [&](bool flags) {
     if (t.ptr_attr == kNone) {
       if (flags && target_ >= kSincePtrAttr) out.varint(0);
@@ -46,7 +61,7 @@ void Writer::write_type(Bytes& out, const Type& t) {
       out.tag(TypeTag::Token);
       break;
     case TypeKind::Ptr: {
-      const uint32_t inner = type(t.inner);
+      const uint32_t inner = index(t.inner);
       out.tag(TypeTag::Ptr);
       ptr_attr(true);
       out.varint(inner);
@@ -54,14 +69,14 @@ void Writer::write_type(Bytes& out, const Type& t) {
       break;
     }
     case TypeKind::Tile: {
-      const uint32_t inner = type(t.inner);
+      const uint32_t inner = index(t.inner);
       out.tag(TypeTag::Tile);
       out.varint(inner);
       ints(out, t.shape, 8);
       break;
     }
     case TypeKind::TensorView: {
-      const uint32_t inner = type(t.inner);
+      const uint32_t inner = index(t.inner);
       out.tag(TypeTag::TensorView);
       ptr_attr(true);
       out.varint(inner);
@@ -77,7 +92,7 @@ void Writer::write_type(Bytes& out, const Type& t) {
       if (!partition && target_ < kSinceNewViews)
         unsupported(gather ? "type gather_scatter_view" : "type strided_view", kSinceNewViews);
       const bool flags_first = !partition || target_ >= kSinceViewFlags;
-      const uint32_t view = type(t.inner);
+      const uint32_t view = index(t.inner);
       out.tag(partition ? TypeTag::PartitionView : gather ? TypeTag::GatherScatterView : TypeTag::StridedView);
       if (flags_first) out.varint(padded ? 1 : 0);
       ints(out, t.shape, 4);
@@ -94,8 +109,8 @@ void Writer::write_type(Bytes& out, const Type& t) {
     }
     case TypeKind::Function: {
       std::vector<uint32_t> params, results;
-      for (TypeId p : t.params) params.push_back(type(p));
-      for (TypeId r : t.results) results.push_back(type(r));
+      for (TypeId p : t.params) params.push_back(index(p));
+      for (TypeId r : t.results) results.push_back(index(r));
       out.tag(TypeTag::Function);
       for (const auto* list : {&params, &results}) {
         out.varint(list->size());
@@ -107,37 +122,24 @@ void Writer::write_type(Bytes& out, const Type& t) {
 }
 
 uint32_t Writer::constant(AttrId dense) {
-  if (const auto it = constant_index_.find(dense); it != constant_index_.end()) return it->second;
-  const Attr& a = m_.attrs.get(dense);
-  const ElementType e = m_.types.get(a.type).element;
-  const size_t storage = tile::info(e).storage, n = a.bytes.size() / storage;
-  Bytes data;
-  if (e == ElementType::I1) {
-    if (n == 1) {
-      data.byte(a.bytes[0] ? 0xFF : 0);
-    } else {
-      for (size_t i = 0; i < n; i += 8) {
-        uint8_t packed = 0;
-        for (size_t k = 0; k < 8 && i + k < n; ++k)
-          packed = static_cast<uint8_t>(packed | (a.bytes[i + k] ? 1u << k : 0u));
-        data.byte(packed);
-      }
-    }
-  } else {
-    const size_t width = payload_bytes(e);
-    for (size_t i = 0; i < n; ++i) {
-      uint64_t bits = 0;
-      for (size_t k = 0; k < storage; ++k)
-        bits |= static_cast<uint64_t>(static_cast<uint8_t>(a.bytes[i * storage + k])) << (8 * k);
-      data.fixed(e == ElementType::TF32 ? bits >> kTf32Shift : bits, width);
-    }
+  if (uses_.constants < layout_->constant_uses.size()) {
+    const uint32_t wanted = layout_->constant_uses[uses_.constants++];
+    if (holds(wanted, dense)) return wanted;
   }
-  Bytes record;
-  record.varint(data.size());
-  record.append(data);
-  const uint32_t index = constants_.add(record.str());
-  constant_index_.emplace(dense, index);
-  return index;
+  return any_constant(dense);
+}
+
+uint32_t Writer::any_constant(AttrId dense) {
+  const auto [it, is_new] = constant_index_.try_emplace(dense, kNone);
+  if (is_new) {
+    const Attr& a = m_.attrs.get(dense);
+    Bytes record;
+    const std::string payload = encode_payload(m_.types.get(a.type).element, a.bytes);
+    record.varint(payload.size());
+    record.append(payload);
+    it->second = constants_.add(record.view());
+  }
+  return it->second;
 }
 
 void Writer::number(Bytes& out, const Attr& a) {
@@ -162,7 +164,15 @@ void Writer::attribute(Bytes& out, AttrId id) {
     case AttrTag::Float:
       return number(out, a);
     case AttrTag::Bool:
-      out.tag(AttrCode::Bool);
+      if (uses_.bools < layout_->bool_as_integer.size() && layout_->bool_as_integer[uses_.bools++]) {
+        Type i1;
+        i1.kind = TypeKind::Element;
+        i1.element = ElementType::I1;
+        out.tag(AttrCode::Integer);
+        out.varint(type_of(i1));
+      } else {
+        out.tag(AttrCode::Bool);
+      }
       out.byte(a.bits != 0);
       return;
     case AttrTag::Type:

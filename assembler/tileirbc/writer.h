@@ -2,83 +2,63 @@
 // of record.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "assembler/tileirbc/layout.h"
+#include "assembler/tileirbc/record_table.h"
 #include "assembler/tileirbc/tileirbc.h"
 #include "assembler/tileirbc/wire.h"
 
 namespace tile::tileirbc {
 
-/// Bytes under construction, with the primitive codings.
-class Bytes {
- public:
-  void byte(uint8_t b) { out_.push_back(b); }
-  void varint(uint64_t x) {
-    for (; x > 0x7F; x >>= 7) byte(static_cast<uint8_t>(x | 0x80));
-    byte(static_cast<uint8_t>(x));
-  }
-  void zigzag(int64_t x) { varint((static_cast<uint64_t>(x) << 1) ^ static_cast<uint64_t>(x >> 63)); }
-  void fixed(uint64_t x, size_t width) {
-    for (size_t i = 0; i < width; ++i) byte(static_cast<uint8_t>(x >> (8 * i)));
-  }
-  void align(size_t alignment) {
-    while (out_.size() % alignment != 0) byte(kPadding);
-  }
-  void append(const Bytes& o) { out_.insert(out_.end(), o.out_.begin(), o.out_.end()); }
-  void append(std::string_view s) { out_.insert(out_.end(), s.begin(), s.end()); }
-  template <class Tag>
-  void tag(Tag t) {
-    varint(static_cast<uint64_t>(t));
-  }
-  [[nodiscard]] size_t size() const { return out_.size(); }
-  [[nodiscard]] std::string str() const { return {out_.begin(), out_.end()}; }
-  [[nodiscard]] std::vector<uint8_t> take() { return std::move(out_); }
-
- private:
-  std::vector<uint8_t> out_;
-};
-
-/// Records in the order of their first use; equal bytes are one record.
-class RecordTable {
- public:
-  uint32_t add(std::string record) {
-    const auto [it, is_new] = index_.try_emplace(std::move(record), static_cast<uint32_t>(order_.size()));
-    if (is_new) order_.push_back(&it->first);
-    return it->second;
-  }
-  [[nodiscard]] bool empty() const { return order_.empty(); }
-  void write(Bytes& out, size_t width) const;
-
- private:
-  std::unordered_map<std::string, uint32_t> index_;
-  std::vector<const std::string*> order_;  // the map's nodes do not move
-};
+inline constexpr uint64_t kUnwritten = UINT64_MAX;
 
 class Writer {
  public:
-  Writer(const Module& m, Version target, Diagnostics& diags) : m_(m), target_(target), diags_(diags) {}
+  Writer(const Module& m, Version target, Diagnostics& diags);
   Result<std::vector<uint8_t>> write();
 
  private:
   // write_module.cpp
   void write_function(Bytes& out, const Function& f);
   void write_globals(Bytes& out);
+  void write_producer(Bytes& out);
   void declare_global(StringId name);
-  void write_section(Bytes& out, Section s, const Bytes& payload);
+  void write_section(Bytes& out, Section s, uint32_t alignment, const Bytes& payload);
   void unsupported(const std::string& what, Version since);
   void unsupported_attr(size_t attr, const std::string& what, Version since);
   [[nodiscard]] Place place() const;
 
-  // write_tables.cpp
-  uint32_t string(StringId s) { return strings_.add(std::string(m_.str(s))); }
-  uint32_t type(TypeId t);
-  void write_type(Bytes& out, const Type& t);
+  // write_layout.cpp
+  void place_records();
+  uint32_t place_type(uint32_t i, int depth);
+  uint64_t place_debug(uint32_t i, int depth);
+  uint64_t place_list(size_t function, std::vector<uint64_t> list);
+  void place_other_lists();
+  [[nodiscard]] bool holds(uint32_t constant, AttrId dense);
+  [[nodiscard]] bool had_section(Section s) const;
+  [[nodiscard]] std::vector<SectionChoice> section_order(const std::array<Bytes, kSections>& payloads) const;
+
+  // write_tables.cpp. What an operation or attribute refers to follows the layout's stream; the others give the record
+  // that stands for all equal ones.
+  uint32_t string(StringId s);
+  uint32_t any_string(StringId s);
+  uint32_t type(TypeId t) { return chosen(types_, any_type(t), layout_->type_uses, uses_.types); }
+  uint32_t any_type(TypeId t);
+  uint32_t type_of(const Type& t) { return chosen(types_, any_type_of(t), layout_->type_uses, uses_.types); }
+  uint32_t any_type_of(const Type& t);
+  void write_type(Bytes& out, const Type& t, const std::function<uint32_t(TypeId)>& index);
   uint32_t constant(AttrId dense);
+  uint32_t any_constant(AttrId dense);
+  [[nodiscard]] static uint32_t chosen(const RecordTable& table, uint32_t found, const std::vector<uint32_t>& stream,
+                                       size_t& at) {
+    return at < stream.size() ? table.choose(found, stream[at++]) : found;
+  }
   void attribute(Bytes& out, AttrId a);
   void dictionary(Bytes& out, const Attr& a);
   void number(Bytes& out, const Attr& a);
@@ -86,7 +66,7 @@ class Writer {
   // write_debug.cpp
   uint64_t location(LocId l);
   uint64_t scope(ScopeId s);
-  void write_debug(Bytes& out) const;
+  void write_debug(Bytes& out);
 
   // write_body.cpp
   void write_body(Bytes& out, const Function& f);
@@ -102,13 +82,22 @@ class Writer {
   const Module& m_;
   const Version target_;
   Diagnostics& diags_;
+  const TileirbcLayout* layout_;  // an empty one if there is none to follow
+  bool follows_ = false;
+  bool warned_of_locations_ = false;
+  UseStarts uses_;  // position in the layout's streams
   RecordTable strings_, types_, constants_, debug_;
-  std::unordered_map<TypeId, uint32_t> type_index_;
+  std::vector<uint32_t> string_index_, type_index_;  // by id; kNone if not asked for yet
   std::unordered_map<AttrId, uint32_t> constant_index_;
-  std::unordered_map<LocId, uint64_t> location_ref_;
+  std::unordered_map<uint64_t, bool> holds_;    // by constant and value
+  std::vector<uint64_t> location_ref_;          // by LocId; kUnwritten if not asked for yet
   std::unordered_map<ScopeId, uint64_t> scope_ref_;
+  std::vector<uint32_t> type_standard_;         // by index in the layout; kNone if not placed yet
+  std::vector<uint64_t> debug_standard_;        // the same, as references
   std::unordered_map<StringId, const Global*> globals_;  // by name; those not declared yet
-  std::vector<std::vector<uint64_t>> debug_lists_;       // by function
+  std::vector<std::vector<uint64_t>> debug_lists_;
+  std::vector<bool> list_written_;
+  std::vector<uint64_t> locations_;  // of the function that is being written
 
   // What is being written, for places in diagnostics.
   const Function* f_ = nullptr;

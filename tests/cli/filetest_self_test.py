@@ -10,7 +10,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNNER = ROOT / "tests" / "filetest.py"
 
 GOOD = "cuda_tile.module @m {\n  entry @k(%x: tile<i32>) {\n    %a = addi %x, %x : tile<i32>\n    return\n  }\n}\n"
-WRONG = "cuda_tile.module @m {\n  entry @k(%x: tile<i32>) {\n    %a = addi %x, %x : tile<i64>{}\n    return\n  }\n}\n"
+WRONG = "cuda_tile.module @m {\n  entry @k(%x: tile<i32>) {\n    %a = addi %x, %x : tile<i64>NOTE\n    return\n  }\n}\n"
+
+
+def wrong(note):
+    """A text with one error on its third line, with this behind it."""
+    return WRONG.replace("NOTE", note)
+
+
 ADD = """cuda_tile.module @m {{
   entry @k(%x: tile<ptr<f32>>, %c: tile<f32>) {{
     %p = reshape %x : tile<ptr<f32>> -> tile<1xptr<f32>>
@@ -32,14 +39,14 @@ ASSERT = "    %f = constant <i1: false> : tile<i1>\n    assert %f, \"no\" : tile
 # name: (text of the file, must pass)
 CASES = {
     "check good": ("// RUN: check\n" + GOOD, True),
-    "check finds an unexpected error": ("// RUN: check\n" + WRONG.format(""), False),
-    "check expects the error": ("// RUN: check\n" + WRONG.format("  // ERROR E0501@24 found type tile<i64>"), True),
-    "check with another code": ("// RUN: check\n" + WRONG.format("  // ERROR E0502@24"), False),
-    "check with another column": ("// RUN: check\n" + WRONG.format("  // ERROR E0501@23"), False),
-    "check with another text": ("// RUN: check\n" + WRONG.format("  // ERROR E0501 found type tile<i63>"), False),
-    "check on another line": ("// RUN: check\n" + WRONG.format("").replace("return", "return  // ERROR E0501"), False),
-    "check below the line": ("// RUN: check\n" + WRONG.format("\n    // ERROR E0501 found type tile<i64>"), True),
-    "check with an error too many": ("// RUN: check\n" + WRONG.format("  // ERROR E0501\n    // ERROR E0501"), False),
+    "check finds an unexpected error": ("// RUN: check\n" + wrong(""), False),
+    "check expects the error": ("// RUN: check\n" + wrong("  // ERROR E0501@24 found type tile<i64>"), True),
+    "check with another code": ("// RUN: check\n" + wrong("  // ERROR E0502@24"), False),
+    "check with another column": ("// RUN: check\n" + wrong("  // ERROR E0501@23"), False),
+    "check with another text": ("// RUN: check\n" + wrong("  // ERROR E0501 found type tile<i63>"), False),
+    "check on another line": ("// RUN: check\n" + wrong("").replace("return", "return  // ERROR E0501"), False),
+    "check below the line": ("// RUN: check\n" + wrong("\n    // ERROR E0501 found type tile<i64>"), True),
+    "check with an error too many": ("// RUN: check\n" + wrong("  // ERROR E0501\n    // ERROR E0501"), False),
     "check expects an error that does not come": ("// RUN: check\n" + GOOD.replace("return", "return  // ERROR E0501"), False),
     "parse does not validate": ("// RUN: parse\n" + GOOD.replace("addi", "addf"), True),
     "check validates": ("// RUN: check\n" + GOOD.replace("addi", "addf"), False),
@@ -88,7 +95,7 @@ def main():
             if status == 0 and "0 failed" not in output:
                 failures.append(f"{name}: passes without saying so\n{output}")
         # --update mends what it can, and the mended file passes.
-        for name, text in {"errors": "// RUN: check\n" + WRONG.format("  // ERROR E0101"), "output": "// RUN: print\n" + GOOD + "// CHECK: ?\n",
+        for name, text in {"errors": "// RUN: check\n" + wrong("  // ERROR E0101"), "output": "// RUN: print\n" + GOOD + "// CHECK: ?\n",
                            "format": "// RUN: fmt\n// a remark\n" + GOOD.replace("%x, %x", "%x,%x")}.items():
             path = pathlib.Path(folder) / f"update_{name}.tile"
             path.write_text(text)

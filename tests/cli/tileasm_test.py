@@ -61,6 +61,16 @@ class TileasmTest(unittest.TestCase):
         code = self.run_tool("as", "-", "-o", "-", stdin=TEXT.encode()).stdout
         self.assertEqual(self.out("dis", self.file("named.tile", code)), TEXT)
 
+    def test_tileirbc_of_every_stable_version(self):
+        for version in ("13.1", "13.2", "13.3", "13.4"):
+            self.run_tool("as", self.path, "--emit", "tileirbc", "--bytecode-version", version)
+            code = pathlib.Path(self.folder.name) / "k.tileirbc"
+            self.assertEqual(code.read_bytes()[8:10], bytes([13, int(version[-1])]))
+            self.assertIn("addi %arg0, %arg0 : tile<i32>", self.out("dis", str(code)))
+        self.run_tool("as", self.path, "--emit", "tileirbc", "--bytecode-version", "13.5", status=1)
+        self.run_tool("as", self.path, "--emit", "tileirbc", "--bytecode-version", "13.5", "--provisional")
+        self.run_tool("as", self.path, "--emit", "tileirbc", "--bytecode-version", "13.9", status=2)
+
     def test_options_of_dis(self):
         self.assertIn("entry @k(%0: tile<i32>)", self.out("dis", "--no-names", self.path))
         self.assertTrue(self.out("dis", "--bare", self.path).startswith("entry @k"))

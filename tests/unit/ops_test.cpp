@@ -23,9 +23,11 @@ struct Layout {
 };
 
 // The record of each operation, as public bytecode has it: results | flags | attributes | operands | regions.
-// Results: 1 for each, v for any number, * in front if the record says how many. Flags: bit 0 first, @ where the word is younger
-// than the operation. Attributes: name, ? if a flag says that it is there, kind, @ where the field is younger. Operands: ? if a
-// flag says that it is there, * with a count of its own; + in front: one count of all instead.
+// Results: 1 for each, v for any number, * in front if the record says how many. Flags: bit 0 first, @ where the word
+// is younger than the operation. Attributes: name, ? if a flag says that it is there, kind, @ where the field is
+// younger. Operands: ? if a flag says that it is there, * with a count of its own; + in front: one count of all
+// instead.
+// clang-format off: one record a line
 constexpr Layout kLayouts[] = {
     {0x00, "13.1", "1 | | | source"},
     {0x01, "13.1", "1 | | | source"},
@@ -34,8 +36,12 @@ constexpr Layout kLayouts[] = {
     {0x04, "13.1", "1 | | | lhs rhs"},
     {0x05, "13.1", "| | message:text | condition"},
     {0x06, "13.1", "1 | | predicate:predicate | value"},
-    {0x07, "13.1", "11 | mask token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope | pointers cmp val mask? token?"},
-    {0x08, "13.1", "11 | mask token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope mode:atomic_rmw_mode | pointers arg mask? token?"},
+    {0x07, "13.1",
+     "11 | mask token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope | pointers cmp "
+     "val mask? token?"},
+    {0x08, "13.1",
+     "11 | mask token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope "
+     "mode:atomic_rmw_mode | pointers arg mask? token?"},
     {0x09, "13.1", "1 | | | source"},
     {0x0A, "13.1", "* | | | + operands*"},
     {0x0B, "13.1", "1 | | | source"},
@@ -68,8 +74,13 @@ constexpr Layout kLayouts[] = {
     {0x3A, "13.1", "1 | | |"},
     {0x3B, "13.1", "1 | | signedness:signedness rounding_mode:rounding | from"},
     {0x3C, "13.1", "*1 | | | + tokens*"},
-    {0x3D, "13.1", "11 | memory_scope optimization_hints mask paddingValue token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope optimization_hints?:hints | source mask? paddingValue? token?"},
-    {0x3E, "13.1", "*11 | memory_scope optimization_hints token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope optimization_hints?:hints inbounds:bools@13.4 | view index* token?"},
+    {0x3D, "13.1",
+     "11 | memory_scope optimization_hints mask paddingValue token | "
+     "memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope optimization_hints?:hints | "
+     "source mask? paddingValue? token?"},
+    {0x3E, "13.1",
+     "*11 | memory_scope optimization_hints token | memory_ordering_semantics:memory_ordering_semantics "
+     "memory_scope?:memory_scope optimization_hints?:hints inbounds:bools@13.4 | view index* token?"},
     {0x3F, "13.1", "1 | | | source"},
     {0x40, "13.1", "1 | | | source"},
     {0x41, "13.1", "*v | | | + initValues* | 1"},
@@ -107,8 +118,12 @@ constexpr Layout kLayouts[] = {
     {0x62, "13.1", "1 | | | source"},
     {0x63, "13.1", "1 | | | source"},
     {0x64, "13.1", "1 | flush_to_zero | rounding_mode:rounding | source"},
-    {0x65, "13.1", "1 | memory_scope optimization_hints mask token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope optimization_hints?:hints | destination value mask? token?"},
-    {0x66, "13.1", "*1 | memory_scope optimization_hints token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope optimization_hints?:hints inbounds:bools@13.4 | tile view index* token?"},
+    {0x65, "13.1",
+     "1 | memory_scope optimization_hints mask token | memory_ordering_semantics:memory_ordering_semantics "
+     "memory_scope?:memory_scope optimization_hints?:hints | destination value mask? token?"},
+    {0x66, "13.1",
+     "*1 | memory_scope optimization_hints token | memory_ordering_semantics:memory_ordering_semantics "
+     "memory_scope?:memory_scope optimization_hints?:hints inbounds:bools@13.4 | tile view index* token?"},
     {0x67, "13.1", "1 | flush_to_zero | rounding_mode:rounding | lhs rhs"},
     {0x68, "13.1", "1 | | overflow:overflow | lhs rhs"},
     {0x69, "13.1", "1 | | | source"},
@@ -123,33 +138,55 @@ constexpr Layout kLayouts[] = {
     {0x72, "13.3", "1 | | | lhs rhs acc lhs_scale rhs_scale"},
     {0x73, "13.3", "1 | | | tensor_view"},
     {0x74, "13.3", "1 | | | tensor_view"},
-    {0x75, "13.3", "*1 | token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope mode:atomic_rmw_mode inbounds:bools@13.5 | view index* value token?"},
+    {0x75, "13.3",
+     "*1 | token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope mode:atomic_rmw_mode "
+     "inbounds:bools@13.5 | view index* value token?"},
     {0x76, "13.4", "*1 | | | + source destination indices*"},
     {0x77, "13.4", "1 | | | + token?"},
     {0x78, "13.4", "1 | | | + token?"},
     {0x79, "13.4", "1 | | | source exponent"},
     {0x7A, "13.4", "1 | | | token"},
-    {0x7B, "13.5", "*11 | memory_scope token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope reduction:multimem_reduction_kind inbounds:bools | view index* token?"},
-    {0x7C, "13.5", "*1 | token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope reduction:multimem_reduction_kind inbounds:bools | view tile index* token?"},
-    {0x7D, "13.5", "*1 | memory_scope token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope inbounds:bools | view tile index* token?"},
+    {0x7B, "13.5",
+     "*11 | memory_scope token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope "
+     "reduction:multimem_reduction_kind inbounds:bools | view index* token?"},
+    {0x7C, "13.5",
+     "*1 | token | memory_ordering_semantics:memory_ordering_semantics memory_scope:memory_scope "
+     "reduction:multimem_reduction_kind inbounds:bools | view tile index* token?"},
+    {0x7D, "13.5",
+     "*1 | memory_scope token | memory_ordering_semantics:memory_ordering_semantics memory_scope?:memory_scope "
+     "inbounds:bools | view tile index* token?"},
 };
+// clang-format on
 
-std::string text(Version version) { return std::to_string(version.major) + "." + std::to_string(version.minor); }
+std::string text(Version version) {
+  return std::to_string(version.major) + "." + std::to_string(version.minor);
+}
 
 std::string kind_of(const AttrDef& a) {
   switch (a.kind) {
-    case AttrKind::Enum: return std::string(enum_info(a.enum_kind).name);
-    case AttrKind::Int: return "int";
-    case AttrKind::Bool: return "bool";
+    case AttrKind::Enum:
+      return std::string(enum_info(a.enum_kind).name);
+    case AttrKind::Int:
+      return "int";
+    case AttrKind::Bool:
+      return "bool";
     case AttrKind::String:
-    case AttrKind::Symbol: return "text";
-    case AttrKind::Dense: return "dense";
-    case AttrKind::I32Array: return "i32s";
-    case AttrKind::BoolArray: return "bools";
-    case AttrKind::AttrArray: return "list";
-    case AttrKind::Hints: return "hints";
-    case AttrKind::Predicate: return "predicate";
-    case AttrKind::Unit: break;
+    case AttrKind::Symbol:
+      return "text";
+    case AttrKind::Dense:
+      return "dense";
+    case AttrKind::I32Array:
+      return "i32s";
+    case AttrKind::BoolArray:
+      return "bools";
+    case AttrKind::AttrArray:
+      return "list";
+    case AttrKind::Hints:
+      return "hints";
+    case AttrKind::Predicate:
+      return "predicate";
+    case AttrKind::Unit:
+      break;
   }
   return "unit";
 }
@@ -174,12 +211,15 @@ std::string layout_of(const OpDef& op) {
     if (a.since > op.since) out += "@" + text(a.since);
   }
   out += variable_operands(op) == 1 ? " | +" : " |";
-  for (const OperandDef& o : op.operands) out += " " + std::string(o.name) + (o.arity == Arity::Optional ? "?" : o.arity == Arity::Variadic ? "*" : "");
+  for (const OperandDef& o : op.operands)
+    out += " " + std::string(o.name) + (o.arity == Arity::Optional ? "?" : o.arity == Arity::Variadic ? "*" : "");
   if (op.regions > 0) out += " | " + std::to_string(op.regions);
   return out;
 }
 
-bool has_record(const OpDef& op) { return op.effect != Effect::Symbol; }
+bool has_record(const OpDef& op) {
+  return op.effect != Effect::Symbol;
+}
 
 // What a format names.
 struct Named {
@@ -248,8 +288,10 @@ TEST_CASE("formats read, and every operand, attribute and result has a place in 
       continue;
     }
     for (size_t o = 0; o < op.operands.size(); ++o) CHECK_MESSAGE(named.operands.contains(o), op.operands[o].name);
-    for (size_t a = 0; a < op.attrs.size(); ++a) CHECK_MESSAGE((named.attrs.contains(a) || named.dict), op.attrs[a].name);
-    const bool dense = std::any_of(op.attrs.begin(), op.attrs.end(), [](const AttrDef& a) { return a.kind == AttrKind::Dense; });
+    for (size_t a = 0; a < op.attrs.size(); ++a)
+      CHECK_MESSAGE((named.attrs.contains(a) || named.dict), op.attrs[a].name);
+    const bool dense =
+        std::any_of(op.attrs.begin(), op.attrs.end(), [](const AttrDef& a) { return a.kind == AttrKind::Dense; });
     for (size_t r = 0; r < op.results.size(); ++r)
       CHECK_MESSAGE((named.results.contains(r) || dense || op.results[r].kind == ValueKind::Token), op.results[r].name);
   }
@@ -260,7 +302,8 @@ TEST_CASE("rules name operands and results of their row") {
     CAPTURE(op.name);
     for (const Rule& rule : op.rules) {
       CHECK((rule.kind == RuleKind::Special) == rule.at.empty());
-      for (const std::string_view name : rule.at) CHECK_MESSAGE((operand_index(op, name) >= 0 || result_index(op, name) >= 0), name);
+      for (const std::string_view name : rule.at)
+        CHECK_MESSAGE((operand_index(op, name) >= 0 || result_index(op, name) >= 0), name);
     }
   }
 }

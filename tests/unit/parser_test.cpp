@@ -723,7 +723,7 @@ TEST_CASE("limits") {
     return "entry @k(%c: tile<i1>) {\n" + repeat("if %c {\n", n) + repeat("}\n", n) + "}\n";
   };
   CHECK(errors(nested(kMaxRegionDepth - 1)) == "");
-  CHECK(errors(nested(kMaxRegionDepth)) == "L0102@1025:7");
+  CHECK(errors(nested(kMaxRegionDepth)) == "L0102@401:7");
 }
 
 TEST_CASE("places of names, operands and attributes are kept") {

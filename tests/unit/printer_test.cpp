@@ -1,4 +1,5 @@
-// Text made from modules: spelling, names, hidden terminators, debug information, and safety on modules that make no sense.
+// Text made from modules: spelling, names, hidden terminators, debug information, and safety on modules that make no
+// sense.
 #include "assembler/printer.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +26,8 @@ Module parsed(const std::string& text) {
 
 // The body of an entry that is printed without its frame.
 std::string body(const std::string& statements, const std::string& args = "") {
-  const std::string text = print_text(parsed("cuda_tile.module @m {\nentry @k(" + args + ") {\n" + statements + "\n}\n}\n"));
+  const std::string text =
+      print_text(parsed("cuda_tile.module @m {\nentry @k(" + args + ") {\n" + statements + "\n}\n}\n"));
   const std::string head = ") {\n", tail = "    return\n  }\n}\n";
   const size_t begin = text.find(head) + head.size();
   REQUIRE(text.ends_with(tail));
@@ -38,8 +40,12 @@ std::string body(const std::string& statements, const std::string& args = "") {
   return out;
 }
 
-std::string f32(float x) { return element_text(ElementType::F32, std::bit_cast<uint32_t>(x)); }
-std::string f64(double x) { return element_text(ElementType::F64, std::bit_cast<uint64_t>(x)); }
+std::string f32(float x) {
+  return element_text(ElementType::F32, std::bit_cast<uint32_t>(x));
+}
+std::string f64(double x) {
+  return element_text(ElementType::F64, std::bit_cast<uint64_t>(x));
+}
 
 void check_stable(const std::string& text, const PrintOptions& options = {}) {
   const std::string once = print_text(parsed(text), options);
@@ -81,8 +87,8 @@ TEST_CASE("values without a decimal spelling print as bits") {
 }
 
 TEST_CASE("every value of the narrow formats reads back") {
-  for (const ElementType t : {ElementType::F8E4M3FN, ElementType::F8E5M2, ElementType::F8E8M0FNU, ElementType::F4E2M1FN, ElementType::NV8E5M3FNU,
-                              ElementType::F16, ElementType::BF16}) {
+  for (const ElementType t : {ElementType::F8E4M3FN, ElementType::F8E5M2, ElementType::F8E8M0FNU, ElementType::F4E2M1FN,
+                              ElementType::NV8E5M3FNU, ElementType::F16, ElementType::BF16}) {
     const uint64_t count = uint64_t{1} << info(t).bits, step = count > 256 ? 37 : 1;
     std::string values, again;
     for (uint64_t bits = 0; bits < count; bits += step) {
@@ -118,8 +124,10 @@ TEST_CASE("strings and symbols escape what text cannot hold") {
 }
 
 TEST_CASE("dense constants keep their nesting, and equal elements print once") {
-  CHECK(body("%a = constant <i32: [[1, 2, 3, 4], [5, 6, 7, 8]]> : tile<2x4xi32>") == "%a = constant <i32: [[1, 2, 3, 4], [5, 6, 7, 8]]> : tile<2x4xi32>\n");
-  CHECK(body("%a = constant <i32: [[[1], [2]]]> : tile<1x2x1xi32>") == "%a = constant <i32: [[[1], [2]]]> : tile<1x2x1xi32>\n");
+  CHECK(body("%a = constant <i32: [[1, 2, 3, 4], [5, 6, 7, 8]]> : tile<2x4xi32>") ==
+        "%a = constant <i32: [[1, 2, 3, 4], [5, 6, 7, 8]]> : tile<2x4xi32>\n");
+  CHECK(body("%a = constant <i32: [[[1], [2]]]> : tile<1x2x1xi32>") ==
+        "%a = constant <i32: [[[1], [2]]]> : tile<1x2x1xi32>\n");
   CHECK(body("%a = constant <i32: [7, 7]> : tile<2xi32>") == "%a = constant <i32: 7> : tile<2xi32>\n");
   CHECK(body("%a = constant <i1: [true, false]> : tile<2xi1>") == "%a = constant <i1: [true, false]> : tile<2xi1>\n");
 }
@@ -127,8 +135,10 @@ TEST_CASE("dense constants keep their nesting, and equal elements print once") {
 TEST_CASE("more than a hundred elements print as hexadecimal bytes and read back") {
   for (const std::string type : {"i8", "i1", "f32", "tf32", "f64", "f4E2M1FN", "bf16"}) {
     std::string list;
-    for (int i = 0; i < 128; ++i) list += (i ? ", " : "") + (type[0] == 'i' ? std::to_string(i % 2) : std::to_string(i % 4 / 2) + ".5");
-    const std::string text = "cuda_tile.module @m { global @g <" + type + ": [" + list + "]> : tile<128x" + type + "> }";
+    for (int i = 0; i < 128; ++i)
+      list += (i ? ", " : "") + (type[0] == 'i' ? std::to_string(i % 2) : std::to_string(i % 4 / 2) + ".5");
+    const std::string text =
+        "cuda_tile.module @m { global @g <" + type + ": [" + list + "]> : tile<128x" + type + "> }";
     const Module m = parsed(text);
     const std::string once = print_text(m);
     CHECK(once.find("\"0x") != std::string::npos);
@@ -183,13 +193,16 @@ TEST_CASE("nameless values are numbered, parameters and loop indices get names")
   PrintOptions numbered;
   numbered.pretty_names = false;
   numbered.module_wrapper = false;
-  CHECK(print_text(m, numbered).starts_with("entry @k(%0: tile<i32>, %1: tile<i32>) {\n  %2 = addi %0, %1 : tile<i32>\n"));
+  CHECK(print_text(m, numbered)
+            .starts_with("entry @k(%0: tile<i32>, %1: tile<i32>) {\n  %2 = addi %0, %1 : tile<i32>\n"));
   CHECK(print_inst(m, f, 0) == "%0 = addi %arg0, %arg1 : tile<i32>");
   CHECK(print_inst(m, f, 1) == "for %i in (%arg0 to %arg1, step %0) : tile<i32>");
 
   // Names that text cannot hold, names twice, names that look like numbers.
-  f.value_names = {m.strings.add("a b"), m.strings.add("a b"), m.strings.add("7"), m.strings.add("7x"), m.strings.add("")};
-  CHECK(print_text(m).find("entry @k(%a_b: tile<i32>, %a_b_1: tile<i32>) {\n    %0 = addi %a_b, %a_b_1") != std::string::npos);
+  f.value_names = {m.strings.add("a b"), m.strings.add("a b"), m.strings.add("7"), m.strings.add("7x"),
+                   m.strings.add("")};
+  CHECK(print_text(m).find("entry @k(%a_b: tile<i32>, %a_b_1: tile<i32>) {\n    %0 = addi %a_b, %a_b_1") !=
+        std::string::npos);
   CHECK(print_text(m).find("for %_7x in (") != std::string::npos);
   check_stable(print_text(m));
 }
@@ -217,12 +230,14 @@ cuda_tile.module @dbg {
 }
 #l1 = #cuda_tile.di_loc<"k.py":6:9 in #bl>
 )";
-  const std::string with_condition = std::string(text).replace(text.find("%a: tile<i32>)"), 14, "%a: tile<i32>, %d: tile<i1>)");
+  const std::string with_condition =
+      std::string(text).replace(text.find("%a: tile<i32>)"), 14, "%a: tile<i32>, %d: tile<i1>)");
   PrintOptions debug;
   debug.debug_info = true;
   const std::string once = print_text(parsed(with_condition), debug);
   CHECK(once.find("#file1 = #cuda_tile.di_file<\"k.py\" in \"/src\">\n#unit1 = ") == 0);
-  CHECK(once.find("#subprogram1 = #cuda_tile.di_subprogram<file = #file1, line = 3, name = \"k\", linkageName = \"k\", compileUnit = #unit1, "
+  CHECK(once.find("#subprogram1 = #cuda_tile.di_subprogram<file = #file1, line = 3, name = \"k\", linkageName = \"k\", "
+                  "compileUnit = #unit1, "
                   "scopeLine = 4>\n") != std::string::npos);
   CHECK(once.find("yield loc(#loc") != std::string::npos);
   CHECK(once.find(" = loc(callsite(#loc") != std::string::npos);
@@ -233,12 +248,15 @@ cuda_tile.module @dbg {
 
 TEST_CASE("attributes print as operations spell them") {
   Module m;
-  const TypeId i32 = m.types.element(ElementType::I32), i64 = m.types.element(ElementType::I64), f32_type = m.types.element(ElementType::F32);
+  const TypeId i32 = m.types.element(ElementType::I32), i64 = m.types.element(ElementType::I64),
+               f32_type = m.types.element(ElementType::F32);
   CHECK(print_attr(m, m.attrs.integer(i32, 0xFFFFFFFF)) == "-1 : i32");
   CHECK(print_attr(m, m.attrs.integer(i64, 5)) == "5");
   CHECK(print_attr(m, m.attrs.floating(f32_type, 0xFF800000)) == "0xFF800000 : f32");
-  CHECK(print_attr(m, m.attrs.floating(m.types.element(ElementType::F64), std::bit_cast<uint64_t>(0.5))) == "5.000000e-01");
-  CHECK(print_attr(m, m.attrs.floating(m.types.element(ElementType::F64), std::bit_cast<uint64_t>(HUGE_VAL))) == "0x7FF0000000000000 : f64");
+  CHECK(print_attr(m, m.attrs.floating(m.types.element(ElementType::F64), std::bit_cast<uint64_t>(0.5))) ==
+        "5.000000e-01");
+  CHECK(print_attr(m, m.attrs.floating(m.types.element(ElementType::F64), std::bit_cast<uint64_t>(HUGE_VAL))) ==
+        "0x7FF0000000000000 : f64");
   CHECK(print_attr(m, m.attrs.boolean(true)) == "true");
   CHECK(print_attr(m, m.attrs.ints(AttrTag::I32Array, {1, 0})) == "[1, 0]");
   CHECK(print_attr(m, m.attrs.ints(AttrTag::BoolArray, {1, 0})) == "[true, false]");
@@ -281,7 +299,10 @@ TEST_CASE("modules that make no sense print something") {
       g.insts.assign(3, inst);
       g.words.assign(9, filler);
       g.value_types.assign(2, filler);
-      g.regions.assign(2, Region{.parent = filler, .first_arg = filler, .arg_count = filler, .begin = 1, .end = filler, .present = true});
+      g.regions.assign(
+          2,
+          Region{
+              .parent = filler, .first_arg = filler, .arg_count = filler, .begin = 1, .end = filler, .present = true});
       g.regions[0].begin = 0;
       g.regions[0].end = 3;
       Module broken;

@@ -83,7 +83,7 @@ Flow eval_rmw(Exec& x, const Step& s) {
   std::byte* out = x.at<std::byte>(s.out[0]);
   for (size_t i = 0; i < s.n; ++i) {
     if (mask && !mask[i]) {
-      write_bits(out, d.size, 0, i);
+      x.unspecified(s, d.element, out + i * d.size, 1, i);
       continue;
     }
     std::byte* host = element_at(x, s, p[i], d.size, i);
@@ -141,6 +141,7 @@ Flow eval_red(Exec& x, const Step& s) {
 AtomicData* atomic_data(PlanBuilder& b, InstId i, ValueId arg, bool has_mode) {
   AtomicData* d = b.data<AtomicData>();
   const ElementType e = b.element(arg);
+  d->element = e;
   d->size = info(e).storage;
   if (has_mode) d->mode = static_cast<Mode>(b.f.attr(i, static_cast<size_t>(attr_index(b.f.def(i), "mode"))));
   if (d->mode == Mode::AddF) d->add = find_elementwise(Opcode::AddF, e, e, {});

@@ -47,11 +47,11 @@ Flow eval_load_ptr(Exec& x, const Step& s) {
   const auto& d = static_cast<const PointerData&>(*s.data);
   std::byte* out = x.at<std::byte>(s.out[0]);
   if (s.in[1] != kNoSlot) {
-    // Masked elements take the padding value; without one they are unspecified, here 0.
+    // Masked elements take the padding value; without one they are unspecified.
     if (s.in[2] != kNoSlot) {
       std::memcpy(out, x.at<std::byte>(s.in[2]), s.n * d.size);
     } else {
-      std::memset(out, 0, s.n * d.size);
+      x.unspecified(s, d.element, out, s.n);
     }
   }
   const bool ok = runs(x, s, s.in[0], s.in[1], d.size, MemoryAccess::Kind::Read, [&](size_t first, size_t n, const std::byte* host) {
@@ -83,13 +83,16 @@ PointerData* pointer_data(PlanBuilder& b, ValueId pointers) {
 }
 
 struct AllocaData : StepData {
+  ElementType element = ElementType::F32;
   size_t index = 0, bytes = 0;
 };
 
 Flow eval_alloca(Exec& x, const Step& s) {
   const auto& d = static_cast<const AllocaData&>(*s.data);
   const uint64_t address = x.allocas[d.index];
-  std::memset(x.memory.resolve(address, d.bytes), 0, d.bytes);  // contents are unspecified: always the same ones
+  // Elements below a byte are filled byte by byte.
+  const bool packed = info(d.element).memory_bits < 8;
+  x.unspecified(s, packed ? ElementType::I8 : d.element, x.memory.resolve(address, d.bytes), packed ? d.bytes : d.bytes / info(d.element).storage);
   *x.at<uint64_t>(s.out[0]) = address;
   return Flow::Next;
 }
@@ -134,6 +137,7 @@ bool compile_alloca(PlanBuilder& b, InstId i) {
     return false;
   }
   AllocaData* d = b.data<AllocaData>();
+  d->element = e;
   d->bytes = (n * info(e).memory_bits + 7) / 8;
   d->index = b.add_alloca(d->bytes);
   const Slot out = b.define(f.result(i));

@@ -1,4 +1,4 @@
-// Tensor views, their index spaces, and loads and stores of tiles through them. Address rule: spec/semantics.md "Views".
+// Tensor views, their index spaces, and loads and stores of tiles through them. Address rule: spec/machine.md "Views".
 #include "vm/interp/view_access.h"
 
 #include <algorithm>

@@ -6,12 +6,18 @@
 #include <new>
 #include <thread>
 
+#include "vm/base/numeric.h"
 #include "vm/interp/eval.h"
+#include "vm/interp/strided.h"
 
 namespace tile {
 
 std::string block_text(const Exec& x) {
   return "(" + std::to_string(x.block[0]) + ", " + std::to_string(x.block[1]) + ", " + std::to_string(x.block[2]) + ")";
+}
+
+namespace {
+constexpr uint64_t kPollMask = 1023;  // steps between looks at the cancel flag, minus one
 }
 
 template <bool kObserved>
@@ -23,8 +29,12 @@ Flow Exec::run_steps(uint32_t begin, uint32_t end) {
       fuel_left = 0;
       return trap(Code::L0104, s, "the block took more than " + std::to_string(launch.options->fuel) + " steps", "raise --fuel if the loop is meant to be this long");
     }
+    if ((fuel_left & kPollMask) == 0 && launch.options->cancel && launch.options->cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
     if constexpr (kObserved)
+    {
       for (Observer* o : launch.options->observers) o->before(*this, s);
+      if (launch.stop.load(std::memory_order_relaxed)) return Flow::Trap;
+    }
     const Flow flow = s.fn(*this, s);
     if (flow != Flow::Next) return flow;
     if constexpr (kObserved)
@@ -51,6 +61,23 @@ Flow Exec::trap(Code code, const Step& step, std::string message, std::string he
 void Exec::print(const std::string& text) {
   const std::lock_guard lock(launch.mutex);
   if (launch.options->print) launch.options->print(text);
+}
+
+void Exec::unspecified(const Step& step, ElementType e, std::byte* out, size_t n, size_t first) const {
+  const ElementInfo& t = info(e);
+  const uint64_t mask = e == ElementType::TF32 ? 0xFFFFE000u : t.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << t.bits) - 1;
+  switch (launch.options->unspecified) {
+    case Filling::Zero: fill_elements(t.storage, out, 0, n); return;
+    case Filling::NaN: fill_elements(t.storage, out, t.is_float ? canonical_nan(e) : mask, n); return;
+    case Filling::Random: break;
+  }
+  const uint64_t base = launch.options->unspecified_seed + ((block[2] * uint64_t{launch.grid.y} + block[1]) * launch.grid.x + block[0]) * 0xD1342543DE82EF95u + step.inst * 0x2545F4914F6CDD1Du;
+  for (size_t k = 0; k < n; ++k) {  // SplitMix64
+    uint64_t z = base + (first + k + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    write_bits(out, t.storage, (z ^ (z >> 31)) & mask, k);
+  }
 }
 
 void Exec::copy(const std::vector<Move>& moves, Slot temp) const {
@@ -155,6 +182,8 @@ class Launcher {
         return diags.error(Code::E0903, p, "no memory for " + std::to_string(threads) + " workers of " + std::to_string(plan.storage_bytes_ + plan.scratch_bytes_) + " bytes",
                            "use fewer --threads");
       }
+    launch.threads = threads;
+    launch.allocas = plan.alloca_bytes_.size() * threads;
     std::vector<std::pair<Slot, size_t>> slots;
     for (uint32_t p = 0; p < plan.function().param_count; ++p)
       slots.emplace_back(plan.params_[p], info(plan.module().types.element_of(plan.function().type(p))).storage);

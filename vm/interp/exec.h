@@ -21,6 +21,13 @@ struct Grid {
   [[nodiscard]] uint64_t blocks() const { return uint64_t{x} * y * z; }
 };
 
+/// What stands for unspecified elements: masked loads and views without padding value, fresh allocas, old values of masked atomics.
+enum class Filling : uint8_t {
+  Zero,
+  NaN,     ///< integers: all bits 1
+  Random,  ///< by seed, block, operation and element; the same for every number of threads
+};
+
 struct RunOptions {
   unsigned threads = 0;                                     ///< 0: one per core
   uint64_t fuel = 0;                                        ///< steps for each block; 0: unlimited
@@ -28,6 +35,8 @@ struct RunOptions {
   std::function<void(const std::string&)> print;            ///< receives whole texts of print_tko and failed assertions, one call at a time
   std::function<void(uint64_t done, uint64_t total)> progress;  ///< called now and then from one of the workers
   const std::atomic<bool>* cancel = nullptr;                ///< set to true to stop early
+  Filling unspecified = Filling::Zero;
+  uint64_t unspecified_seed = 1;
   std::vector<Observer*> observers;                         ///< told of steps and accesses; with none the fast path pays nothing
 };
 
@@ -44,6 +53,8 @@ struct Launch {
   Memory* memory = nullptr;
   Grid grid;
   const RunOptions* options = nullptr;
+  unsigned threads = 1;                                     ///< workers
+  size_t allocas = 0;                                       ///< allocations of all workers' allocas, the last ones in memory
   std::span<const uint64_t> globals;                        ///< base address of each global of the module
   std::atomic<uint64_t> next_block{0}, done{0}, steps{0};
   std::atomic<bool> stop{false};
@@ -70,6 +81,8 @@ class Exec {
   /// Reports a trap at the step's place and gives Flow::Trap.
   Flow trap(Code code, const Step& step, std::string message, std::string help = {});
   void print(const std::string& text);
+  /// Fills elements whose values the language leaves open; `first` is the number of the first in the step's tile.
+  void unspecified(const Step& step, ElementType e, std::byte* out, size_t n, size_t first = 0) const;
   void copy(const std::vector<Move>& moves, Slot temp) const;
   /// Tells the observers of an access; call only if `observed`.
   void notify(const Step& step, const MemoryAccess& access);

@@ -34,6 +34,12 @@ void normalise_i1(std::byte* p, size_t n) {
 
 uint64_t padding_bits(ElementType e, uint32_t padding) {
   const double inf = std::numeric_limits<double>::infinity();
+  if (padding >= 3 && info(e).is_float && float_format(e).has_inf && float_format(e).saturates) {
+    // Conversion would make a finite number of infinity; padding states the value itself.
+    const FloatFormat& f = float_format(e);
+    const uint64_t bits = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
+    return padding == 3 ? bits : bits | uint64_t{1} << (f.exponent_bits + f.mantissa_bits);
+  }
   switch (padding) {
     case 1: return encode(e, -0.0, Rounding::NearestEven);
     case 2: return encode(e, std::numeric_limits<double>::quiet_NaN(), Rounding::NearestEven);
@@ -61,6 +67,7 @@ bool ViewAccess::plan(PlanBuilder& b, InstId i, ValueId view, std::span<const Va
     step.push_back(kind == TypeKind::PartitionView ? tile[k] : kind == TypeKind::StridedView ? t.strides[k] : 1);
   }
   sparse = kind == TypeKind::GatherScatterView ? t.sparse_dim : kMaxRank;
+  padded = t.padding != kNone;
   padding = padding_bits(element, t.padding);
   for (const ValueId v : indices) index.push_back({b.slot(v), b.storage(v)});
   return true;
@@ -158,7 +165,8 @@ bool ViewAccess::load(Exec& x, const Step& s) const {
   Box box;
   locate(x, view, box);
   const bool full = !box.empty && sparse >= rank && std::equal(tile.begin(), tile.end(), box.valid);
-  if (!full) fill_elements(size, out, padding, s.n);
+  if (!full && padded) fill_elements(size, out, padding, s.n);
+  if (!full && !padded) x.unspecified(s, element, out, s.n);
   if (box.empty) return true;
   if (const std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Read)) {
     int64_t src[kMaxRank];

@@ -19,6 +19,7 @@ struct ViewAccess : StepData {
   std::vector<size_t> dim;             ///< tensor dimension of each tile dimension
   std::vector<int64_t> tile_strides;   ///< row-major
   size_t sparse = 0;                   ///< gather/scatter: tile dimension with the index tile
+  bool padded = false;                 ///< the view has a padding value; else elements outside are unspecified
   uint64_t padding = 0;                ///< bits of the padding value
   struct Index {
     Slot slot;

@@ -18,6 +18,8 @@
 
 namespace tile {
 
+struct TileirbcLayout;  // assembler/tileirbc/layout.h
+
 /// One operation. Instructions of a function stand in pre-order: an operation, then the operations of its regions.
 struct Inst {
   Opcode op{};
@@ -111,6 +113,7 @@ struct Module {
   std::vector<uint32_t> order;         ///< textual order: index into functions, or kGlobalBit | index into globals
   std::shared_ptr<const Source> source;  ///< text input, or null
   std::string file;                    ///< name of the input, for diagnostics
+  std::shared_ptr<const TileirbcLayout> tileirbc_layout;  ///< how the file spelled what this form leaves open, or null
 
   static constexpr uint32_t kGlobalBit = 0x80000000u;
 

@@ -9,7 +9,9 @@
 namespace tile {
 namespace {
 
-std::string text(Version version) { return std::to_string(version.major) + "." + std::to_string(version.minor); }
+std::string text(Version version) {
+  return std::to_string(version.major) + "." + std::to_string(version.minor);
+}
 
 std::string hex(uint16_t code) {
   constexpr char kDigits[] = "0123456789ABCDEF";
@@ -35,8 +37,8 @@ std::string set_text(ElementSet set) {
     ElementSet set;
     const char* name;
   };
-  static constexpr Named kNamed[] = {{kInt, "Int"},           {kInt4, "Int or i4"}, {kBaseFloat, "BaseFloat"}, {kAnyFloat, "AnyFloat"},
-                                     {kNum, "Int, AnyFloat"}, {kAny, "any element"}};
+  static constexpr Named kNamed[] = {{kInt, "Int"},           {kInt4, "Int or i4"},    {kBaseFloat, "BaseFloat"},
+                                     {kAnyFloat, "AnyFloat"}, {kNum, "Int, AnyFloat"}, {kAny, "any element"}};
   for (const Named& n : kNamed)
     if (n.set == set) return n.name;
   return joined(names_of(set), ", ");
@@ -44,81 +46,126 @@ std::string set_text(ElementSet set) {
 
 const char* kind_word(ValueKind kind) {
   switch (kind) {
-    case ValueKind::Tile: return "tile";
-    case ValueKind::Scalar: return "scalar tile";
-    case ValueKind::TensorView: return "tensor view";
-    case ValueKind::View: return "view";
-    case ValueKind::TileOrView: return "tile or tensor view";
-    case ValueKind::Token: return "token";
-    case ValueKind::Any: return "any value";
+    case ValueKind::Tile:
+      return "tile";
+    case ValueKind::Scalar:
+      return "scalar tile";
+    case ValueKind::TensorView:
+      return "tensor view";
+    case ValueKind::View:
+      return "view";
+    case ValueKind::TileOrView:
+      return "tile or tensor view";
+    case ValueKind::Token:
+      return "token";
+    case ValueKind::Any:
+      return "any value";
   }
   return "";
 }
 
 const char* arity_word(Arity arity) {
   switch (arity) {
-    case Arity::One: return "one";
-    case Arity::Optional: return "optional";
-    case Arity::Variadic: return "any number";
+    case Arity::One:
+      return "one";
+    case Arity::Optional:
+      return "optional";
+    case Arity::Variadic:
+      return "any number";
   }
   return "";
 }
 
 const char* attr_word(AttrKind kind) {
   switch (kind) {
-    case AttrKind::Unit: return "unit";
-    case AttrKind::Enum: return "enum";
-    case AttrKind::Int: return "int";
-    case AttrKind::Bool: return "bool";
-    case AttrKind::String: return "string";
-    case AttrKind::Symbol: return "symbol";
-    case AttrKind::Dense: return "dense constant";
-    case AttrKind::I32Array: return "array of i32";
-    case AttrKind::BoolArray: return "array of bool";
-    case AttrKind::AttrArray: return "array of attributes";
-    case AttrKind::Hints: return "hints";
-    case AttrKind::Predicate: return "predicate";
+    case AttrKind::Unit:
+      return "unit";
+    case AttrKind::Enum:
+      return "enum";
+    case AttrKind::Int:
+      return "int";
+    case AttrKind::Bool:
+      return "bool";
+    case AttrKind::String:
+      return "string";
+    case AttrKind::Symbol:
+      return "symbol";
+    case AttrKind::Dense:
+      return "dense constant";
+    case AttrKind::I32Array:
+      return "array of i32";
+    case AttrKind::BoolArray:
+      return "array of bool";
+    case AttrKind::AttrArray:
+      return "array of attributes";
+    case AttrKind::Hints:
+      return "hints";
+    case AttrKind::Predicate:
+      return "predicate";
   }
   return "";
 }
 
 const char* effect_word(Effect effect) {
   switch (effect) {
-    case Effect::Pure: return "none";
-    case Effect::NotSpeculatable: return "none, but must not run where the program does not";
-    case Effect::Read: return "reads memory";
-    case Effect::Write: return "writes memory";
-    case Effect::ReadWrite: return "reads and writes memory";
-    case Effect::Token: return "orders";
-    case Effect::Control: return "control flow";
-    case Effect::Symbol: return "defines a symbol";
+    case Effect::Pure:
+      return "none";
+    case Effect::NotSpeculatable:
+      return "none, but must not run where the program does not";
+    case Effect::Read:
+      return "reads memory";
+    case Effect::Write:
+      return "writes memory";
+    case Effect::ReadWrite:
+      return "reads and writes memory";
+    case Effect::Token:
+      return "orders";
+    case Effect::Control:
+      return "control flow";
+    case Effect::Symbol:
+      return "defines a symbol";
   }
   return "";
 }
 
 const char* tolerance_word(Tolerance tolerance) {
   switch (tolerance) {
-    case Tolerance::Exact: return "exact";
-    case Tolerance::Ulp: return "ulp";
-    case Tolerance::Sum: return "sum";
-    case Tolerance::None: return "none";
+    case Tolerance::Exact:
+      return "exact";
+    case Tolerance::Ulp:
+      return "ulp";
+    case Tolerance::Sum:
+      return "sum";
+    case Tolerance::None:
+      return "none";
   }
   return "";
 }
 
 const char* rule_word(RuleKind kind) {
   switch (kind) {
-    case RuleKind::SameType: return "same type";
-    case RuleKind::SameShape: return "same shape";
-    case RuleKind::SameElement: return "same element type";
-    case RuleKind::PointeeOf: return "pointers to elements of";
-    case RuleKind::WiderThan: return "narrower, wider";
-    case RuleKind::SameBits: return "same width of elements";
-    case RuleKind::SameCount: return "same number of elements";
-    case RuleKind::SplatTo: return "same rank, extents 1 or equal";
-    case RuleKind::DifferentType: return "different element types";
-    case RuleKind::ViewTile: return "view and the tile that it selects";
-    case RuleKind::Special: return "special";
+    case RuleKind::SameType:
+      return "same type";
+    case RuleKind::SameShape:
+      return "same shape";
+    case RuleKind::SameElement:
+      return "same element type";
+    case RuleKind::PointeeOf:
+      return "pointers to elements of";
+    case RuleKind::WiderThan:
+      return "narrower, wider";
+    case RuleKind::SameBits:
+      return "same width of elements";
+    case RuleKind::SameCount:
+      return "same number of elements";
+    case RuleKind::SplatTo:
+      return "same rank, extents 1 or equal";
+    case RuleKind::DifferentType:
+      return "different element types";
+    case RuleKind::ViewTile:
+      return "view and the tile that it selects";
+    case RuleKind::Special:
+      return "special";
   }
   return "";
 }
@@ -137,10 +184,14 @@ std::string default_text(const AttrDef& a) {
   if (a.kind == AttrKind::Unit) return "absent";
   if (a.def == kRequired) return "";
   switch (a.kind) {
-    case AttrKind::Enum: return std::string(enum_word(a.enum_kind, static_cast<uint32_t>(a.def)));
-    case AttrKind::Bool: return a.def ? "true" : "false";
-    case AttrKind::BoolArray: return "all false";
-    default: return std::to_string(a.def);
+    case AttrKind::Enum:
+      return std::string(enum_word(a.enum_kind, static_cast<uint32_t>(a.def)));
+    case AttrKind::Bool:
+      return a.def ? "true" : "false";
+    case AttrKind::BoolArray:
+      return "all false";
+    default:
+      return std::to_string(a.def);
   }
 }
 
@@ -170,7 +221,9 @@ std::string escaped(std::string_view s) {
   }
   return out;
 }
-std::string quoted(std::string_view s) { return "\"" + escaped(s) + "\""; }
+std::string quoted(std::string_view s) {
+  return "\"" + escaped(s) + "\"";
+}
 
 std::string quoted_list(const std::vector<std::string>& items) {
   std::string out = "[";
@@ -179,14 +232,16 @@ std::string quoted_list(const std::vector<std::string>& items) {
 }
 
 std::string value_json(const OperandDef& o) {
-  std::string out = "{\"name\": " + quoted(o.name) + ", \"kind\": " + quoted(kind_word(o.kind)) + ", \"arity\": " + quoted(arity_word(o.arity));
+  std::string out = "{\"name\": " + quoted(o.name) + ", \"kind\": " + quoted(kind_word(o.kind)) +
+                    ", \"arity\": " + quoted(arity_word(o.arity));
   if (o.kind != ValueKind::Token) out += ", \"elements\": " + quoted_list(names_of(o.elements));
   return out + ", \"since\": " + quoted(text(o.since)) + "}";
 }
 
 std::string attr_json(const AttrDef& a) {
   std::string out = "{\"name\": " + quoted(a.name) + ", \"kind\": " + quoted(attr_word(a.kind));
-  if (a.kind == AttrKind::Enum) out += ", \"enum\": " + quoted(enum_info(a.enum_kind).name) + ", \"values\": " + quoted_list(allowed_words(a));
+  if (a.kind == AttrKind::Enum)
+    out += ", \"enum\": " + quoted(enum_info(a.enum_kind).name) + ", \"values\": " + quoted_list(allowed_words(a));
   if (a.kind == AttrKind::Int) out += ", \"bits\": " + std::to_string(a.int_bits);
   if (const std::string def = default_text(a); !def.empty()) out += ", \"default\": " + quoted(def);
   return out + ", \"since\": " + quoted(text(a.since)) + "}";
@@ -221,7 +276,8 @@ std::string op_markdown(const OpDef& op) {
   if (op.terminator) out += " Ends a region.";
   if (op.in_reduce) out += " Allowed in the body of `reduce` and `scan`.";
   out += "\n\n";
-  if (!op.format.empty() && op.format != "@custom") out += "```\n" + std::string(op.name) + " " + std::string(op.format) + "\n```\n\n";
+  if (!op.format.empty() && op.format != "@custom")
+    out += "```\n" + std::string(op.name) + " " + std::string(op.format) + "\n```\n\n";
   if (!op.operands.empty() || !op.attrs.empty() || !op.results.empty()) {
     out += "| name | role | what | since |\n| --- | --- | --- | --- |\n";
     for (const OperandDef& o : op.operands) out += value_row(o, op.since, "operand");
@@ -236,7 +292,8 @@ std::string op_markdown(const OpDef& op) {
   }
   std::vector<std::string> rules;
   for (const Rule& r : op.rules)
-    if (r.kind != RuleKind::Special) rules.push_back(std::string(rule_word(r.kind)) + " (" + joined(rule_names(r), ", ") + ")");
+    if (r.kind != RuleKind::Special)
+      rules.push_back(std::string(rule_word(r.kind)) + " (" + joined(rule_names(r), ", ") + ")");
   if (!rules.empty()) out += "Types: " + joined(rules, "; ") + ".\n\n";
   return out;
 }
@@ -244,13 +301,16 @@ std::string op_markdown(const OpDef& op) {
 std::string op_json(const OpDef& op) {
   std::string out = "{\"name\": " + quoted(op.name);
   if (!op.alias.empty()) out += ", \"alias\": " + quoted(op.alias);
-  out += ", \"opcode\": " + std::to_string(op.code) + ", \"since\": " + quoted(text(op.since)) + ",\n   \"summary\": " + quoted(op.summary) +
-         ",\n   \"semantics\": " + quoted(op.semantics) + ",\n   \"operands\": " + json_list(op.operands, value_json) +
-         ",\n   \"attributes\": " + json_list(op.attrs, attr_json) + ",\n   \"results\": " + json_list(op.results, value_json) +
+  out += ", \"opcode\": " + std::to_string(op.code) + ", \"since\": " + quoted(text(op.since)) +
+         ",\n   \"summary\": " + quoted(op.summary) + ",\n   \"semantics\": " + quoted(op.semantics) +
+         ",\n   \"operands\": " + json_list(op.operands, value_json) +
+         ",\n   \"attributes\": " + json_list(op.attrs, attr_json) +
+         ",\n   \"results\": " + json_list(op.results, value_json) +
          ",\n   \"rules\": " + json_list(op.rules, [](const Rule& r) {
            return "{\"kind\": " + quoted(rule_word(r.kind)) + ", \"at\": " + quoted_list(rule_names(r)) + "}";
          });
-  out += ",\n   \"regions\": " + std::to_string(op.regions) + ", \"terminator\": " + (op.terminator ? "true" : "false") +
+  out += ",\n   \"regions\": " + std::to_string(op.regions) +
+         ", \"terminator\": " + (op.terminator ? "true" : "false") +
          ", \"in_reduce\": " + (op.in_reduce ? "true" : "false") + ", \"effect\": " + quoted(effect_word(op.effect)) +
          ", \"tolerance\": " + quoted(tolerance_word(op.tolerance)) + ",\n   \"format\": " + quoted(op.format) + "}";
   return out;
@@ -260,12 +320,16 @@ std::string ops_markdown() {
   std::string out =
       "# Operations\n\n"
       "Exported from the operation table by `tileasm ops --write spec`; edit the rows in `vm/ops/`, not this page.\n"
-      "Words for sets of element types: Int is i1, i8, i16, i32, i64; BaseFloat is f16, bf16, f32, f64; AnyFloat adds tf32, the f8 formats\n"
-      "and f4E2M1FN. Formats are written in the notation of `assembler/format.h`; operations without one have a form of their own in\n"
-      "`spec/text.md`. Comparison of results: *exact* to the bit, *ulp* within an error bound, *sum* within the bound of a reordered sum.\n\n"
+      "Words for sets of element types: Int is i1, i8, i16, i32, i64; BaseFloat is f16, bf16, f32, f64; AnyFloat adds "
+      "tf32, the f8 formats\n"
+      "and f4E2M1FN. Formats are written in the notation of `assembler/format.h`; operations without one have a form "
+      "of their own in\n"
+      "`spec/text.md`. Comparison of results: *exact* to the bit, *ulp* within an error bound, *sum* within the bound "
+      "of a reordered sum.\n\n"
       "| operation | opcode | since | what it does |\n| --- | --- | --- | --- |\n";
   for (const OpDef& op : op_rows())
-    out += "| [" + std::string(op.name) + "](#" + std::string(op.name) + ") | " + hex(op.code) + " | " + text(op.since) + " | " + std::string(op.summary) + " |\n";
+    out += "| [" + std::string(op.name) + "](#" + std::string(op.name) + ") | " + hex(op.code) + " | " +
+           text(op.since) + " | " + std::string(op.summary) + " |\n";
   out += "\n";
   for (const OpDef& op : op_rows()) out += op_markdown(op);
   out.pop_back();  // one newline at the end
@@ -285,12 +349,14 @@ std::string ops_json() {
 std::string diagnostics_markdown() {
   std::string out =
       "# Diagnostics\n\n"
-      "Exported from `vm/base/diag_codes.inc` by `tileasm ops --write spec`. A code means one thing for ever. The class decides the exit status\n"
+      "Exported from `vm/base/diag_codes.inc` by `tileasm ops --write spec`. A code means one thing for ever. The "
+      "class decides the exit status\n"
       "of the programs; the subclass is a stable word for programs that read the JSON form.\n\n"
       "| code | class | subclass | exit status | meaning |\n| --- | --- | --- | --- | --- |\n";
   for (size_t c = 0; c < static_cast<size_t>(Code::kCount); ++c) {
     const CodeInfo& i = code_info(static_cast<Code>(c));
-    out += std::string("| ") + i.name + " | " + class_name(i.cls) + " | " + i.subclass + " | " + std::to_string(exit_code(i.cls)) + " | " + i.meaning + " |\n";
+    out += std::string("| ") + i.name + " | " + class_name(i.cls) + " | " + i.subclass + " | " +
+           std::to_string(exit_code(i.cls)) + " | " + i.meaning + " |\n";
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// The operation table and the diagnostic codes as documents. spec/ops.md, spec/ops.json and spec/diagnostics.md are these strings.
+// The operation table and the diagnostic codes as documents. spec/ops.md, spec/ops.json and spec/diagnostics.md are
+// these strings.
 #pragma once
 
 #include <string>

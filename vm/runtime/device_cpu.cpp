@@ -29,6 +29,9 @@ class CpuDevice : public Device {
       }
       plan = *std::move(made);
     }
+    constexpr unsigned __int128 kMaxBlocks = uint64_t{1} << 62;
+    if (static_cast<unsigned __int128>(grid[0]) * grid[1] * grid[2] > kMaxBlocks)
+      return diags.error(Code::E0805, Place{}, "the grid has more than 2^62 blocks");
     Memory memory;
     std::vector<uint64_t> buffers, globals, params;
     const auto add = [&](std::byte* data, uint64_t size, std::string name) {

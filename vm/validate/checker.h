@@ -1,5 +1,5 @@
-// One run of the validator: what it knows of the module, of the function being walked and of the operation being checked,
-// and the ways to report. The rules themselves stand in the other files of this folder.
+// One run of the validator: what it knows of the module, of the function being walked and of the operation being
+// checked, and the ways to report. The rules themselves stand in the other files of this folder.
 #pragma once
 
 #include <functional>
@@ -19,17 +19,17 @@ inline constexpr uint32_t kWeak = 0, kMulticast = 2, kPaddingZero = 0;
 
 /// An operation whose region is being walked; the outermost one is the body of the function.
 struct Frame {
-  InstId op = kNone;            ///< kNone: the function
+  InstId op = kNone;  ///< kNone: the function
   const RowFacts* row = nullptr;
-  RegionId region = 0;          ///< the open one
-  uint32_t next_region = 0;     ///< number of the next region of the operation
-  int32_t loop = -1;            ///< frame of the for or loop that continue and break mean, through `if`s only
-  bool open = false;            ///< a region is open
-  bool may_return = false;      ///< return is legal: only `if` and `loop` up to the function
-  bool in_combiner = false;     ///< inside the body of a reduce or scan
-  bool wrong = false;           ///< the operation itself has errors: its terminators are not compared with it
-  bool ended = false;           ///< a terminator has been met in the open region
-  bool unreachable = false;     ///< what follows the terminator has been reported
+  RegionId region = 0;       ///< the open one
+  uint32_t next_region = 0;  ///< number of the next region of the operation
+  int32_t loop = -1;         ///< frame of the for or loop that continue and break mean, through `if`s only
+  bool open = false;         ///< a region is open
+  bool may_return = false;   ///< return is legal: only `if` and `loop` up to the function
+  bool in_combiner = false;  ///< inside the body of a reduce or scan
+  bool wrong = false;        ///< the operation itself has errors: its terminators are not compared with it
+  bool ended = false;        ///< a terminator has been met in the open region
+  bool unreachable = false;  ///< what follows the terminator has been reported
 };
 
 class Checker {
@@ -39,8 +39,8 @@ class Checker {
   void check_module();
 
   Module& m;
-  /// Version whose rules apply: that of the file; for text the newest stable one, or the one that the module needs. Few rules
-  /// ask, and for text the answer costs a pass over the module.
+  /// Version whose rules apply: that of the file; for text the newest stable one, or the one that the module needs. Few
+  /// rules ask, and for text the answer costs a pass over the module.
   [[nodiscard]] Version version();
 
   // The operation being checked. Groups and results count as in its row.
@@ -61,8 +61,12 @@ class Checker {
   [[nodiscard]] TypeId result_id(size_t r = 0) const { return f->type(f->result(inst, r)); }
   [[nodiscard]] const Type& result(size_t r = 0) const { return m.types.get(result_id(r)); }
   /// Groups and attributes by the names of the row.
-  [[nodiscard]] size_t group(std::string_view group_name) const { return static_cast<size_t>(operand_index(def(), group_name)); }
-  [[nodiscard]] size_t attr(std::string_view attr_name) const { return static_cast<size_t>(attr_index(def(), attr_name)); }
+  [[nodiscard]] size_t group(std::string_view group_name) const {
+    return static_cast<size_t>(operand_index(def(), group_name));
+  }
+  [[nodiscard]] size_t attr(std::string_view attr_name) const {
+    return static_cast<size_t>(attr_index(def(), attr_name));
+  }
   [[nodiscard]] uint32_t word(size_t attr) const { return f->attr(inst, attr); }
   [[nodiscard]] const Attr& attr_value(size_t attr) const { return m.attrs.get(word(attr)); }
   /// Value of an Int attribute, sign-extended from its width.
@@ -135,7 +139,9 @@ class Checker {
   [[nodiscard]] bool present(Position p) const { return p.is_result ? p.index < result_count() : has(p.index); }
   [[nodiscard]] bool is_wrong(Position p) const { return wrong_ >> bit(p) & 1; }
   [[nodiscard]] TypeId type_at(Position p) const { return p.is_result ? result_id(p.index) : type_id(p.index); }
-  [[nodiscard]] std::string_view name_at(Position p) const { return p.is_result ? def().results[p.index].name : def().operands[p.index].name; }
+  [[nodiscard]] std::string_view name_at(Position p) const {
+    return p.is_result ? def().results[p.index].name : def().operands[p.index].name;
+  }
   void error_at(Position p, Code code, const std::string& what, std::string help = {});
   static unsigned bit(Position p) { return p.is_result ? 8u + p.index : p.index; }
   static constexpr uint32_t kOtherBit = 1u << 31;
@@ -154,10 +160,10 @@ class Checker {
   ScopeId entry_scope_ = kNone;
   bool scope_reported_ = false;
 
-  uint32_t first_[8] = {};            // start of each operand group among the operands; one more than there are groups
-  uint32_t wrong_ = 0;                // bits of wrong positions: operand groups, results from bit 8, the rest kOtherBit
-  TypeId blamed_type_ = kNone;        // type of the last position of a wrong kind or element type
-  OperandDef blamed_;                 // and what was wanted there
+  uint32_t first_[8] = {};      // start of each operand group among the operands; one more than there are groups
+  uint32_t wrong_ = 0;          // bits of wrong positions: operand groups, results from bit 8, the rest kOtherBit
+  TypeId blamed_type_ = kNone;  // type of the last position of a wrong kind or element type
+  OperandDef blamed_;           // and what was wanted there
 };
 
 /// Plural "s": "1 operand", "2 operands".

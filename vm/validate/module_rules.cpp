@@ -56,16 +56,22 @@ void Checker::check_symbols() {
 }
 
 void Checker::check_global(const Global& g) {
-  const auto fail = [&](const std::string& what) { diags.error(Code::E0705, m.place(g), "global @" + std::string(m.str(g.name)) + ": " + what); };
+  const auto fail = [&](const std::string& what) {
+    diags.error(Code::E0705, m.place(g), "global @" + std::string(m.str(g.name)) + ": " + what);
+  };
   if (g.value >= m.attrs.size() || m.attrs.get(g.value).tag != AttrTag::Dense) return fail("it has no value");
   const Attr& value = m.attrs.get(g.value);
   if (!legal_type(value.type, [&] { return m.place(g); })) return;
   const Type& type = m.types.get(value.type);
-  if (type.kind != TypeKind::Tile || type.shape.size() != 1) return fail("it has type " + type_text(value.type) + ", expected a tile of rank 1");
-  if (!kNum.has(type.element)) return fail("it has element type " + type_text(type.inner) + ", expected a number type other than i4");
+  if (type.kind != TypeKind::Tile || type.shape.size() != 1)
+    return fail("it has type " + type_text(value.type) + ", expected a tile of rank 1");
+  if (!kNum.has(type.element))
+    return fail("it has element type " + type_text(type.inner) + ", expected a number type other than i4");
   const size_t element = info(type.element).storage;
-  if (value.bytes.size() != element && value.bytes.size() != element * static_cast<uint64_t>(m.types.element_count(value.type)))
-    return fail("its value has " + counted(value.bytes.size() / element, "element") + ", expected " + std::to_string(m.types.element_count(value.type)));
+  if (value.bytes.size() != element &&
+      value.bytes.size() != element * static_cast<uint64_t>(m.types.element_count(value.type)))
+    return fail("its value has " + counted(value.bytes.size() / element, "element") + ", expected " +
+                std::to_string(m.types.element_count(value.type)));
 }
 
 void Checker::check_entry(const Function& fn) {
@@ -74,17 +80,21 @@ void Checker::check_entry(const Function& fn) {
     if (diags.full()) return;
     if (!legal_value(p) || m.types.is_scalar(fn.type(p))) continue;
     diags.error(Code::E0704, m.place_value(fn, p),
-                entry + "parameter " + std::to_string(p) + " has type " + type_text(fn.type(p)) + ", expected a tile of rank 0");
+                entry + "parameter " + std::to_string(p) + " has type " + type_text(fn.type(p)) +
+                    ", expected a tile of rank 0");
   }
   check_hints(fn.hints, [&] { return m.place(fn); });
   if (fn.arg_attrs != kNone) {
     const Attr* a = fn.arg_attrs < m.attrs.size() ? &m.attrs.get(fn.arg_attrs) : nullptr;
-    const auto is_dictionary = [&](AttrId id) { return id < m.attrs.size() && m.attrs.get(id).tag == AttrTag::Dictionary; };
+    const auto is_dictionary = [&](AttrId id) {
+      return id < m.attrs.size() && m.attrs.get(id).tag == AttrTag::Dictionary;
+    };
     if (!a || a->tag != AttrTag::Array || !std::all_of(a->items.begin(), a->items.end(), is_dictionary))
       diags.error(Code::E0704, m.place(fn), entry + "its argument attributes are not an array of dictionaries");
     else if (!a->items.empty() && a->items.size() != fn.param_count)
       diags.error(Code::E0704, m.place(fn),
-                  entry + "it has argument attributes for " + counted(a->items.size(), "parameter") + ", expected " + std::to_string(fn.param_count));
+                  entry + "it has argument attributes for " + counted(a->items.size(), "parameter") + ", expected " +
+                      std::to_string(fn.param_count));
   }
   check_entry_scope(fn);
 }
@@ -94,12 +104,14 @@ void Checker::check_hints(AttrId hints, const std::function<Place()>& place) {
   hints_state_[hints] = 1;
   const Attr& a = m.attrs.get(hints);
   if (a.tag != AttrTag::Dictionary) {
-    diags.error(Code::E0601, place(), "optimization_hints: found another attribute, expected a dictionary for each target");
+    diags.error(Code::E0601, place(),
+                "optimization_hints: found another attribute, expected a dictionary for each target");
     return;
   }
   for (const auto& [key, value] : a.entries) {
     if (value < m.attrs.size() && m.attrs.get(value).tag == AttrTag::Dictionary) continue;
-    diags.error(Code::E0601, place(), "optimization_hints: the value of " + std::string(m.str(key)) + " is not a dictionary");
+    diags.error(Code::E0601, place(),
+                "optimization_hints: the value of " + std::string(m.str(key)) + " is not a dictionary");
   }
 }
 

@@ -32,7 +32,8 @@ std::string Checker::value_name(ValueId v) const {
 }
 
 std::string Checker::type_text(TypeId id) const {
-  // Legal types nest three deep (view, tensor view, pointer). A reader may hand over nonsense that nests as deep as its file is long.
+  // Legal types nest three deep (view, tensor view, pointer). A reader may hand over nonsense that nests as deep as its
+  // file is long.
   constexpr int kDeepest = 8;
   TypeId inner = id;
   for (int depth = 0; inner < m.types.size(); inner = m.types.get(inner).inner)
@@ -86,8 +87,10 @@ void Checker::error_with(Code code, const std::string& what, InstId other, const
 }
 
 void Checker::error_at(Position p, Code code, const std::string& what, std::string help) {
-  if (p.is_result) error_result(code, p.index, what, std::move(help));
-  else error_operand(code, p.index, 0, what, std::move(help));
+  if (p.is_result)
+    error_result(code, p.index, what, std::move(help));
+  else
+    error_operand(code, p.index, 0, what, std::move(help));
 }
 
 int64_t Checker::int_attr(size_t attr) const {

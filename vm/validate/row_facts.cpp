@@ -20,8 +20,10 @@ RowFacts resolve(const OpDef& def) {
   facts.def = &def;
   facts.segments = has_segments(def);
   for (size_t g = 0; g < def.operands.size(); ++g) {
-    if (def.operands[g].arity == Arity::One) ++facts.single_operands;
-    else facts.variable_group = static_cast<int8_t>(g);
+    if (def.operands[g].arity == Arity::One)
+      ++facts.single_operands;
+    else
+      facts.variable_group = static_cast<int8_t>(g);
   }
   facts.ordering = static_cast<int8_t>(attr_index(def, "memory_ordering_semantics"));
   facts.scope = static_cast<int8_t>(attr_index(def, "memory_scope"));

@@ -7,7 +7,9 @@ namespace {
 // Encodings of the rounding modes that rules name; the words stand in vm/ops/enums.cpp.
 constexpr uint32_t kNegativeInf = 2, kApprox = 4, kFull = 5, kNearestAway = 7;
 
-std::string word_of(uint32_t rounding) { return std::string(enum_word(EnumKind::Rounding, rounding)); }
+std::string word_of(uint32_t rounding) {
+  return std::string(enum_word(EnumKind::Rounding, rounding));
+}
 
 std::string words_of(uint32_t modes) {
   std::string out;
@@ -42,13 +44,20 @@ uint32_t ftof_modes(ElementType from, ElementType to) {
   for (const FtofRow& row : kFtof) {
     if (!row.from.has(from)) continue;
     switch (to) {
-      case ElementType::F16: return row.f16;
-      case ElementType::BF16: return row.bf16;
-      case ElementType::TF32: return row.tf32;
-      case ElementType::F32: return row.f32;
-      case ElementType::F64: return row.f64;
-      case ElementType::F8E8M0FNU: return row.e8m0;
-      default: return kN;
+      case ElementType::F16:
+        return row.f16;
+      case ElementType::BF16:
+        return row.bf16;
+      case ElementType::TF32:
+        return row.tf32;
+      case ElementType::F32:
+        return row.f32;
+      case ElementType::F64:
+        return row.f64;
+      case ElementType::F8E8M0FNU:
+        return row.e8m0;
+      default:
+        return kN;
     }
   }
   return 0;
@@ -72,10 +81,12 @@ void check_float_modifiers(Checker& c) {
     const size_t a = static_cast<size_t>(c.row->rounding);
     const uint32_t mode = c.word(a);
     if (mode == kApprox || (mode == kFull && c.def().attrs[a].def != kFull))
-      c.error_attr(Code::E0605, a, "rounding " + word_of(mode) + " is used with element type " + element + ", expected f32");
+      c.error_attr(Code::E0605, a,
+                   "rounding " + word_of(mode) + " is used with element type " + element + ", expected f32");
   }
   if (c.row->flush >= 0 && c.word(static_cast<size_t>(c.row->flush)) != 0)
-    c.error_attr(Code::E0605, static_cast<size_t>(c.row->flush), "flush_to_zero is used with element type " + element + ", expected f32");
+    c.error_attr(Code::E0605, static_cast<size_t>(c.row->flush),
+                 "flush_to_zero is used with element type " + element + ", expected f32");
 }
 
 void check_ftof(Checker& c) {
@@ -85,12 +96,14 @@ void check_ftof(Checker& c) {
   if (modes >> mode & 1) return;
   const std::string pair = c.type_text(c.type(0).inner) + " to " + c.type_text(c.result().inner);
   if (modes == 0) return c.error_result(Code::E0502, 0, "there is no conversion from " + pair);
-  c.error_attr(Code::E0605, rounding, "rounding_mode is " + word_of(mode) + ", expected " + words_of(modes) + " (from " + pair + ")");
+  c.error_attr(Code::E0605, rounding,
+               "rounding_mode is " + word_of(mode) + ", expected " + words_of(modes) + " (from " + pair + ")");
 }
 
 void check_itof(Checker& c) {
   if (c.result().element == ElementType::F8E8M0FNU)
-    c.error_result(Code::E0502, 0, "to has element type f8E8M0FNU, expected another float type", "convert to f32 first, then use ftof with rounding<zero> or rounding<positive_inf>");
+    c.error_result(Code::E0502, 0, "to has element type f8E8M0FNU, expected another float type",
+                   "convert to f32 first, then use ftof with rounding<zero> or rounding<positive_inf>");
 }
 
 }  // namespace tile::validation

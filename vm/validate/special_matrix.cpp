@@ -27,13 +27,17 @@ constexpr ScaleRow kScales[] = {
     {set_of(ElementType::F4E2M1FN), set_of(ElementType::F8E4M3FN), k16},
 };
 
-std::string dim_text(const Checker& c, size_t group, size_t d) { return "dimension " + std::to_string(d) + " of " + std::string(c.def().operands[group].name); }
+std::string dim_text(const Checker& c, size_t group, size_t d) {
+  return "dimension " + std::to_string(d) + " of " + std::string(c.def().operands[group].name);
+}
 
 /// Dimension `d` of operand `group` must be that of `like`.
 bool equal_dim(Checker& c, size_t group, size_t d, size_t like, size_t like_d) {
   const int64_t found = c.type(group).shape[d], want = c.type(like).shape[like_d];
   if (found == want) return true;
-  c.error_operand(Code::E0503, group, 0, dim_text(c, group, d) + " is " + std::to_string(found) + ", expected " + std::to_string(want) + " (" + dim_text(c, like, like_d) + ")");
+  c.error_operand(Code::E0503, group, 0,
+                  dim_text(c, group, d) + " is " + std::to_string(found) + ", expected " + std::to_string(want) + " (" +
+                      dim_text(c, like, like_d) + ")");
   return false;
 }
 
@@ -45,7 +49,9 @@ bool check_ranks(Checker& c, size_t groups) {
   }
   for (size_t g = 1; g < groups; ++g) {
     if (c.type(g).shape.size() == rank) continue;
-    c.error_operand(Code::E0503, g, 0, std::string(c.def().operands[g].name) + " has rank " + std::to_string(c.type(g).shape.size()) + ", expected " + std::to_string(rank) + " (the rank of lhs)");
+    c.error_operand(Code::E0503, g, 0,
+                    std::string(c.def().operands[g].name) + " has rank " + std::to_string(c.type(g).shape.size()) +
+                        ", expected " + std::to_string(rank) + " (the rank of lhs)");
     return false;
   }
   return true;
@@ -69,7 +75,9 @@ void check_shapes(Checker& c) {
 void check_mma(Checker& c) {
   for (const AccRow& row : kAccumulators) {
     if (!row.sides.has(c.type(kLhs).element) || row.acc.has(c.type(kAcc).element)) continue;
-    return c.error_operand(Code::E0502, kAcc, 0, "acc has element type " + c.type_text(c.type(kAcc).inner) + ", expected " + set_text(row.acc) + " (for sides of " + c.type_text(c.type(kLhs).inner) + ")");
+    return c.error_operand(Code::E0502, kAcc, 0,
+                           "acc has element type " + c.type_text(c.type(kAcc).inner) + ", expected " +
+                               set_text(row.acc) + " (for sides of " + c.type_text(c.type(kLhs).inner) + ")");
   }
   if (check_ranks(c, 3)) check_shapes(c);
 }
@@ -85,7 +93,9 @@ void check_mma_scaled(Checker& c) {
     if (row.scales.has(scale)) blocks = row.blocks;
   }
   if (blocks == 0)
-    return c.error_operand(Code::E0502, kLhsScale, 0, "lhs_scale has element type " + c.type_text(c.type(kLhsScale).inner) + ", expected " + set_text(scales) + " (for sides of " + c.type_text(c.type(kLhs).inner) + ")");
+    return c.error_operand(Code::E0502, kLhsScale, 0,
+                           "lhs_scale has element type " + c.type_text(c.type(kLhsScale).inner) + ", expected " +
+                               set_text(scales) + " (for sides of " + c.type_text(c.type(kLhs).inner) + ")");
   check_shapes(c);
   if (c.wrong()) return;
   const size_t r = c.type(kLhs).shape.size();
@@ -101,7 +111,8 @@ void check_mma_scaled(Checker& c) {
   if (block > 0 && block <= 32 && (blocks >> block & 1)) return;
   const std::string lengths = blocks == k16 ? "16" : blocks == k32 ? "32" : "16 or 32";
   c.error_operand(Code::E0503, kLhsScale, 0,
-                  dim_text(c, kLhsScale, r - 1) + " is " + std::to_string(scaled) + ", expected " + std::to_string(k) + " / " + lengths + " (one scale for " + lengths + " elements along K)");
+                  dim_text(c, kLhsScale, r - 1) + " is " + std::to_string(scaled) + ", expected " + std::to_string(k) +
+                      " / " + lengths + " (one scale for " + lengths + " elements along K)");
 }
 
 }  // namespace tile::validation

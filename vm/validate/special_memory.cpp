@@ -6,9 +6,13 @@ namespace {
 
 /// Element types by atomic mode. Encodings: and, or, xor, add, addf, max, min, umax, umin, xchg.
 constexpr ElementSet kWords = set_of(ElementType::I32, ElementType::I64);
-constexpr ElementSet kModeTypes[] = {kWords, kWords, kWords, kWords, kBaseFloat, kWords, kWords, kWords, kWords, kWords | set_of(ElementType::F32, ElementType::F64)};
+constexpr ElementSet kModeTypes[] = {
+    kWords, kWords, kWords, kWords, kBaseFloat,
+    kWords, kWords, kWords, kWords, kWords | set_of(ElementType::F32, ElementType::F64)};
 
-bool is_conversion_end(char ch) { return std::string_view("diouxXeEfFgGaAcsSpn%").find(ch) != std::string_view::npos; }
+bool is_conversion_end(char ch) {
+  return std::string_view("diouxXeEfFgGaAcsSpn%").find(ch) != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -18,7 +22,9 @@ void check_join_tokens(Checker& c) {
 
 void check_pointer_access(Checker& c) {
   if (c.m.types.get(c.type(0).inner).ptr_attr == kMulticast)
-    c.error_operand(Code::E0506, 0, 0, std::string(c.def().operands[0].name) + " has type " + c.type_text(c.type_id(0)) + ", expected pointers that are not multicast",
+    c.error_operand(Code::E0506, 0, 0,
+                    std::string(c.def().operands[0].name) + " has type " + c.type_text(c.type_id(0)) +
+                        ", expected pointers that are not multicast",
                     "ptr_to_ptr changes the attribute");
 }
 
@@ -26,7 +32,9 @@ void check_mode(Checker& c, size_t group) {
   const size_t mode = c.attr("mode");
   const uint32_t m = c.word(mode);
   if (m < std::size(kModeTypes) && !kModeTypes[m].has(c.type(group).element))
-    c.error_attr(Code::E0601, mode, "mode " + std::string(enum_word(EnumKind::RmwMode, m)) + " is used with element type " + c.type_text(c.type(group).inner) + ", expected " + set_text(kModeTypes[m]),
+    c.error_attr(Code::E0601, mode,
+                 "mode " + std::string(enum_word(EnumKind::RmwMode, m)) + " is used with element type " +
+                     c.type_text(c.type(group).inner) + ", expected " + set_text(kModeTypes[m]),
                  m == 3 && kBaseFloat.has(c.type(group).element) ? "addf adds floats" : "");
 }
 
@@ -37,18 +45,23 @@ void check_atomic_rmw(Checker& c) {
 
 void check_alloca(Checker& c) {
   const size_t count = c.attr("num_elem"), alignment = c.attr("alignment");
-  if (const int64_t n = c.int_attr(count); n < 0) c.error_attr(Code::E0601, count, "num_elem is " + std::to_string(n) + ", expected at least 0");
+  if (const int64_t n = c.int_attr(count); n < 0)
+    c.error_attr(Code::E0601, count, "num_elem is " + std::to_string(n) + ", expected at least 0");
   const int64_t a = c.int_attr(alignment);
-  if (a < 1 || (a & (a - 1)) != 0) return c.error_attr(Code::E0601, alignment, "alignment is " + std::to_string(a) + ", expected a power of two");
+  if (a < 1 || (a & (a - 1)) != 0)
+    return c.error_attr(Code::E0601, alignment, "alignment is " + std::to_string(a) + ", expected a power of two");
   const TypeId pointee = c.m.types.get(c.result().inner).inner;
   const ElementType e = c.m.types.get(pointee).element;
   // tf32 counts as two bytes up to 13.4 and as three from 13.5; half bytes (f4) need no alignment.
   const int64_t least = e == ElementType::TF32 ? (c.version() < v(13, 5) ? 2 : 3) : info(e).memory_bits / 8;
-  if (a < least) c.error_attr(Code::E0601, alignment, "alignment is " + std::to_string(a) + ", expected at least " + std::to_string(least) + " (the size of " + c.type_text(pointee) + ")");
+  if (a < least)
+    c.error_attr(Code::E0601, alignment,
+                 "alignment is " + std::to_string(a) + ", expected at least " + std::to_string(least) +
+                     " (the size of " + c.type_text(pointee) + ")");
 }
 
-// A conversion runs from % to the first of the characters that end one, whatever stands between; if that is another %, the next
-// conversion starts there. Exactly "%%" is a percent sign.
+// A conversion runs from % to the first of the characters that end one, whatever stands between; if that is another %,
+// the next conversion starts there. Exactly "%%" is a percent sign.
 void check_print(Checker& c) {
   const std::string_view text = c.m.str(c.word(0));
   const size_t args = c.count(0);
@@ -61,12 +74,16 @@ void check_print(Checker& c) {
     }
     size_t end = i + 1;
     while (end < text.size() && !is_conversion_end(text[end])) ++end;
-    if (end == text.size()) return c.error_attr(Code::E0606, 0, "the conversion at byte " + std::to_string(i) + " of the format has no end", "write %% for a percent sign");
+    if (end == text.size())
+      return c.error_attr(Code::E0606, 0, "the conversion at byte " + std::to_string(i) + " of the format has no end",
+                          "write %% for a percent sign");
     ++conversions;
     i = text[end] == '%' ? end - 1 : end;
   }
   if (conversions != args)
-    c.error_attr(Code::E0606, 0, "the format has " + counted(conversions, "conversion") + ", expected " + std::to_string(args) + " (the number of arguments)");
+    c.error_attr(Code::E0606, 0,
+                 "the format has " + counted(conversions, "conversion") + ", expected " + std::to_string(args) +
+                     " (the number of arguments)");
 }
 
 }  // namespace tile::validation

@@ -1,5 +1,5 @@
-// The walk over a function: nesting, terminators, what may stand where, and which values are visible. A loop with its own stack of
-// open regions, so that depth costs no machine stack.
+// The walk over a function: nesting, terminators, what may stand where, and which values are visible. A loop with its
+// own stack of open regions, so that depth costs no machine stack.
 #include "vm/validate/special.h"
 
 namespace tile::validation {
@@ -27,8 +27,12 @@ const Ends& ends_of(const Frame& frame) {
   return kBodyEnds;
 }
 
-bool is(const Frame& frame, Opcode op) { return frame.op != kNone && frame.row->def->code == static_cast<uint16_t>(op); }
-bool combines(const Frame& frame) { return is(frame, Opcode::Reduce) || is(frame, Opcode::Scan); }
+bool is(const Frame& frame, Opcode op) {
+  return frame.op != kNone && frame.row->def->code == static_cast<uint16_t>(op);
+}
+bool combines(const Frame& frame) {
+  return is(frame, Opcode::Reduce) || is(frame, Opcode::Scan);
+}
 
 }  // namespace
 
@@ -74,8 +78,10 @@ void Checker::walk(const Function& fn) {
       const bool combiner = combines(inner);
       inner.in_combiner = top.in_combiner || combiner;
       inner.may_return = top.may_return && (is(inner, Opcode::If) || is(inner, Opcode::Loop));
-      if (is(inner, Opcode::For) || is(inner, Opcode::Loop)) inner.loop = static_cast<int32_t>(frames.size());
-      else inner.loop = is(inner, Opcode::If) ? top.loop : -1;
+      if (is(inner, Opcode::For) || is(inner, Opcode::Loop))
+        inner.loop = static_cast<int32_t>(frames.size());
+      else
+        inner.loop = is(inner, Opcode::If) ? top.loop : -1;
       frames.push_back(inner);
     } else {
       close_region();
@@ -84,7 +90,8 @@ void Checker::walk(const Function& fn) {
     while (!frames.empty() && !frames.back().open && !open_region()) {
       const Frame done = frames.back();
       frames.pop_back();
-      if (done.op != kNone) define(fn.insts[done.op].first_result, fn.insts[done.op].result_count, frames.back().region);
+      if (done.op != kNone)
+        define(fn.insts[done.op].first_result, fn.insts[done.op].result_count, frames.back().region);
     }
   }
 }
@@ -99,7 +106,8 @@ bool Checker::open_region() {
     const Region& region = f->regions[id];
     if (!region.present) {
       if (is(top, Opcode::If) && top.next_region == 2) continue;  // no else
-      Diagnostic d{Code::E0701, m.place(*f, top.op), std::string(top.row->def->name) + ": its region has no block", {}, {}, {}};
+      Diagnostic d{
+          Code::E0701, m.place(*f, top.op), std::string(top.row->def->name) + ": its region has no block", {}, {}, {}};
       diags.error(std::move(d));
       continue;
     }
@@ -118,8 +126,10 @@ void Checker::close_region() {
   top.open = false;
   region_open_[top.region] = 0;
   if (top.ended) return;
-  const std::string what = top.op == kNone ? "entry @" + std::string(m.str(f->name)) + ": its body" : std::string(top.row->def->name) + ": its region";
-  diags.error(Code::E0701, top.op == kNone ? m.place(*f) : m.place(*f, top.op), what + " does not end with a terminator, expected " + ends_of(top).words);
+  const std::string what = top.op == kNone ? "entry @" + std::string(m.str(f->name)) + ": its body"
+                                           : std::string(top.row->def->name) + ": its region";
+  diags.error(Code::E0701, top.op == kNone ? m.place(*f) : m.place(*f, top.op),
+              what + " does not end with a terminator, expected " + ends_of(top).words);
 }
 
 // What the surroundings of an operation allow. Runs after its own check, which made it the current one.
@@ -129,14 +139,15 @@ void Checker::check_placement() {
     top.unreachable = true;
     error(Code::E0707, "follows a terminator and is never reached");
   }
-  if (def().effect == Effect::Symbol) error(Code::E0702, "belongs directly into a module, not into the body of an entry");
+  if (def().effect == Effect::Symbol)
+    error(Code::E0702, "belongs directly into a module, not into the body of an entry");
   if (def().terminator) {
     if (!top.ended) check_terminator_placement();
     top.ended = true;
     return;
   }
-  // The rule of 13.3 is that bodies of reduce and scan are pure; 13.5 allows what may be undefined but touches no memory, and
-  // branches and reductions of that. An assumption, and the terminators of loops, count as effects.
+  // The rule of 13.3 is that bodies of reduce and scan are pure; 13.5 allows what may be undefined but touches no
+  // memory, and branches and reductions of that. An assumption, and the terminators of loops, count as effects.
   if (!top.in_combiner) return;
   const Effect effect = def().effect;
   if (def().in_reduce || effect == Effect::Pure) return;
@@ -148,26 +159,33 @@ void Checker::check_placement() {
   }
   const Frame* combiner = &top;
   while (!combines(*combiner)) --combiner;
-  error_with(Code::E0702, "is not allowed in the body of " + std::string(combiner->row->def->name) + ", which must be pure", combiner->op, "the body belongs to this operation");
+  error_with(Code::E0702,
+             "is not allowed in the body of " + std::string(combiner->row->def->name) + ", which must be pure",
+             combiner->op, "the body belongs to this operation");
 }
 
 void Checker::check_terminator_placement() {
   const Frame& top = frames.back();
   const Ends& ends = ends_of(top);
-  const std::string parent = top.op == kNone ? "the body of an entry" : "the region of " + std::string(top.row->def->name);
+  const std::string parent =
+      top.op == kNone ? "the body of an entry" : "the region of " + std::string(top.row->def->name);
   bool fits = false;
   for (const Opcode t : ends.terminators) fits = fits || static_cast<uint16_t>(t) == def().code;
   if (!fits) return error(Code::E0701, "ends " + parent + ", expected " + ends.words);
   const bool is_return = def().code == static_cast<uint16_t>(Opcode::Return);
-  const bool is_break = def().code == static_cast<uint16_t>(Opcode::Break), is_continue = def().code == static_cast<uint16_t>(Opcode::Continue);
+  const bool is_break = def().code == static_cast<uint16_t>(Opcode::Break),
+             is_continue = def().code == static_cast<uint16_t>(Opcode::Continue);
   if (is_return && !top.may_return) {
     const Frame* barrier = &top;
     while (is(*barrier, Opcode::If) || is(*barrier, Opcode::Loop)) --barrier;
-    return error_with(Code::E0702, "cannot leave " + std::string(barrier->row->def->name), barrier->op, "the operation that it would leave");
+    return error_with(Code::E0702, "cannot leave " + std::string(barrier->row->def->name), barrier->op,
+                      "the operation that it would leave");
   }
-  if ((is_break || is_continue) && top.loop < 0) return error(Code::E0702, is_break ? "there is no loop around it" : "there is no for or loop around it");
+  if ((is_break || is_continue) && top.loop < 0)
+    return error(Code::E0702, is_break ? "there is no loop around it" : "there is no for or loop around it");
   if (is_break && is(frames[static_cast<size_t>(top.loop)], Opcode::For))
-    return error_with(Code::E0702, "cannot leave for", frames[static_cast<size_t>(top.loop)].op, "the operation that it would leave");
+    return error_with(Code::E0702, "cannot leave for", frames[static_cast<size_t>(top.loop)].op,
+                      "the operation that it would leave");
   if (!wrong()) check_handed_over(*this);
 }
 

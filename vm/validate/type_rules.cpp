@@ -10,10 +10,13 @@ constexpr int64_t kMaxTileElements = int64_t{1} << 24;
 /// Bound on the rank of tiles and tensor views. The language has none; with it the work for one operation is bounded.
 constexpr size_t kMaxRank = 64;
 
-bool power_of_two(int64_t x) { return x >= 1 && (x & (x - 1)) == 0; }
+bool power_of_two(int64_t x) {
+  return x >= 1 && (x & (x - 1)) == 0;
+}
 
 std::string dim(const char* what, size_t i, int64_t found, const char* expected) {
-  return std::string(what) + " " + std::to_string(i) + " is " + (found == kDynamic ? "dynamic" : std::to_string(found)) + ", expected " + expected;
+  return std::string(what) + " " + std::to_string(i) + " is " +
+         (found == kDynamic ? "dynamic" : std::to_string(found)) + ", expected " + expected;
 }
 
 /// Why a type cannot be the element of a tensor view or the pointee of a pointer, or empty.
@@ -23,7 +26,8 @@ std::string number_fault(const TypeTable& types, TypeId id, const char* role) {
 }
 
 std::string extents_fault(const std::vector<int64_t>& shape, ElementType element) {
-  if (shape.size() > kMaxRank) return "rank is " + std::to_string(shape.size()) + ", at most " + std::to_string(kMaxRank) + " is supported";
+  if (shape.size() > kMaxRank)
+    return "rank is " + std::to_string(shape.size()) + ", at most " + std::to_string(kMaxRank) + " is supported";
   int64_t elements = 1;
   bool even = false;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -52,8 +56,11 @@ std::string tile_fault(Checker& c, const Type& t) {
 
 std::string tensor_view_fault(const TypeTable& types, const Type& t) {
   if (std::string fault = number_fault(types, t.inner, "the element"); !fault.empty()) return fault;
-  if (t.shape.size() > kMaxRank) return "rank is " + std::to_string(t.shape.size()) + ", at most " + std::to_string(kMaxRank) + " is supported";
-  if (t.shape.size() != t.strides.size()) return "it has " + counted(t.strides.size(), "stride") + ", expected " + std::to_string(t.shape.size()) + " (its rank)";
+  if (t.shape.size() > kMaxRank)
+    return "rank is " + std::to_string(t.shape.size()) + ", at most " + std::to_string(kMaxRank) + " is supported";
+  if (t.shape.size() != t.strides.size())
+    return "it has " + counted(t.strides.size(), "stride") + ", expected " + std::to_string(t.shape.size()) +
+           " (its rank)";
   for (size_t i = 0; i < t.shape.size(); ++i) {
     if (t.shape[i] < 1 && t.shape[i] != kDynamic) return dim("dimension", i, t.shape[i], "at least 1");
     if (t.strides[i] < 1 && t.strides[i] != kDynamic) return dim("stride", i, t.strides[i], "at least 1");
@@ -63,7 +70,8 @@ std::string tensor_view_fault(const TypeTable& types, const Type& t) {
 
 std::string dim_map_fault(const Type& t) {
   const size_t rank = t.shape.size();
-  if (t.dim_map.size() != rank) return "dim_map has " + counted(t.dim_map.size(), "value") + ", expected " + std::to_string(rank) + " (the rank)";
+  if (t.dim_map.size() != rank)
+    return "dim_map has " + counted(t.dim_map.size(), "value") + ", expected " + std::to_string(rank) + " (the rank)";
   uint64_t seen = 0;
   for (size_t i = 0; i < rank; ++i) {
     const int64_t d = t.dim_map[i];
@@ -80,16 +88,23 @@ std::string view_fault(const TypeTable& types, const Type& t) {
   if (std::string fault = tensor_view_fault(types, tv); !fault.empty()) return "its tensor_view is illegal: " + fault;
   const size_t rank = t.shape.size();
   if (rank == 0) return "its tile has rank 0, expected at least 1";
-  if (rank != tv.shape.size()) return "its tile has rank " + std::to_string(rank) + ", expected " + std::to_string(tv.shape.size()) + " (the rank of its tensor_view)";
+  if (rank != tv.shape.size())
+    return "its tile has rank " + std::to_string(rank) + ", expected " + std::to_string(tv.shape.size()) +
+           " (the rank of its tensor_view)";
   if (std::string fault = extents_fault(t.shape, tv.element); !fault.empty()) return "its tile is illegal: " + fault;
   if (t.padding != kNone && t.padding != kPaddingZero && !info(tv.element).is_float)
-    return "padding_value is " + std::string(enum_word(EnumKind::Padding, t.padding)) + ", expected zero for " + std::string(info(tv.element).name);
+    return "padding_value is " + std::string(enum_word(EnumKind::Padding, t.padding)) + ", expected zero for " +
+           std::string(info(tv.element).name);
   if (t.kind == TypeKind::GatherScatterView) {
-    if (t.sparse_dim >= rank) return "sparse_dim is " + std::to_string(t.sparse_dim) + ", expected a dimension below the rank " + std::to_string(rank);
+    if (t.sparse_dim >= rank)
+      return "sparse_dim is " + std::to_string(t.sparse_dim) + ", expected a dimension below the rank " +
+             std::to_string(rank);
     return {};
   }
   if (t.kind == TypeKind::StridedView) {
-    if (t.strides.size() != rank) return "it has " + counted(t.strides.size(), "traversal stride") + ", expected " + std::to_string(rank) + " (its rank)";
+    if (t.strides.size() != rank)
+      return "it has " + counted(t.strides.size(), "traversal stride") + ", expected " + std::to_string(rank) +
+             " (its rank)";
     for (size_t i = 0; i < rank; ++i)
       if (t.strides[i] < 1) return dim("traversal stride", i, t.strides[i], "at least 1");
   }
@@ -101,15 +116,20 @@ std::string fault_of(Checker& c, TypeId id) {
   if (id >= types.size()) return "there is no such type";
   const Type& t = types.get(id);
   switch (t.kind) {
-    case TypeKind::Tile: return tile_fault(c, t);
-    case TypeKind::TensorView: return tensor_view_fault(types, t);
+    case TypeKind::Tile:
+      return tile_fault(c, t);
+    case TypeKind::TensorView:
+      return tensor_view_fault(types, t);
     case TypeKind::PartitionView:
     case TypeKind::StridedView:
-    case TypeKind::GatherScatterView: return view_fault(types, t);
-    case TypeKind::Token: return {};
+    case TypeKind::GatherScatterView:
+      return view_fault(types, t);
+    case TypeKind::Token:
+      return {};
     case TypeKind::Element:
     case TypeKind::Ptr:
-    case TypeKind::Function: return "a value must be a tile, a view or a token";
+    case TypeKind::Function:
+      return "a value must be a tile, a view or a token";
   }
   return {};
 }

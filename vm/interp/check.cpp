@@ -1,0 +1,139 @@
+// One observer that hands the events of a launch to the checkers that were chosen.
+#include "vm/interp/check.h"
+
+#include "vm/interp/check_init.h"
+#include "vm/interp/check_part.h"
+#include "vm/interp/check_tokens.h"
+
+namespace tile {
+namespace {
+
+class Checker : public Observer {
+ public:
+  Checker(std::shared_ptr<const ValidModule> module, const Function& function, CheckOptions options)
+      : module_(std::move(module)), function_(function), options_(std::move(options)) {}
+
+  void launch_begin(const Launch& launch) override {
+    findings_.launch_begin();
+    prepare(*launch.plan);
+    for (const auto& p : parts_) p->launch_begin(launch);
+  }
+  void launch_end(const Launch& launch) override { findings_.launch_end(launch); }
+  void block_begin(Exec& x) override {
+    for (const auto& p : parts_) p->block_begin(x);
+  }
+  void block_end(Exec& x) override {
+    for (const auto& p : parts_) p->block_end(x);
+  }
+  void before(Exec& x, const Step& s) override {
+    const size_t at = StepTable::index(x.plan, s);
+    const StepPlan& plan = plans_[at];
+    for (const auto& [part, inst] : plan.silent) part->silent(x, inst);
+    for (CheckPart* p : plan.parts) p->before(x, s);
+    if (plan.before)
+      for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).before);
+  }
+  void after(Exec& x, const Step& s) override {
+    const StepPlan& plan = plans_[StepTable::index(x.plan, s)];
+    for (CheckPart* p : plan.parts) p->after(x, s);
+    if (plan.after)
+      for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).after);
+  }
+  void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    for (const auto& p : parts_) p->access(x, s, a);
+  }
+
+ private:
+  struct StepPlan {
+    std::vector<std::pair<CheckPart*, InstId>> silent;
+    std::vector<CheckPart*> parts;
+    bool before = false, after = false;
+  };
+
+  void prepare(const Plan& plan) {
+    if (facts_ && plan_ == &plan) return;
+    plan_ = &plan;
+    parts_.clear();
+    carriers_.clear();
+    plans_.clear();
+    facts_ = std::make_unique<CheckFacts>(module_, plan);
+    const CheckSet c = options_.checks;
+    const auto add = [&](std::unique_ptr<CheckPart> p, bool carries = false) {
+      parts_.push_back(std::move(p));
+      if (carries) carriers_.push_back(parts_.back().get());
+    };
+    // Tokens come before those that ask for them. What has been written is marked after those that ask about reads.
+    TokenTracker* tokens = nullptr;
+    if (c.has(Check::Order) || c.has(Check::Race)) {
+      auto t = std::make_unique<TokenTracker>(*facts_, findings_);
+      tokens = t.get();
+      add(std::move(t), true);
+    }
+    if (c.has(Check::Bounds)) add(make_bounds_check(*facts_, findings_, options_));
+    if (c.has(Check::Order)) add(make_order_check(*facts_, findings_, *tokens));
+    if (c.has(Check::Race)) add(make_race_check(*facts_, findings_, *tokens));
+    if (c.has(Check::Assume)) {
+      add(make_assume_check(*facts_, findings_));
+      add(make_overflow_check(*facts_, findings_));
+    }
+    if (c.has(Check::Nan)) add(make_nan_check(*facts_, findings_), true);
+    if (c.has(Check::Init) || c.has(Check::Undef)) {
+      auto written = std::make_unique<WrittenMemory>(*facts_, findings_, options_.uninitialised);
+      if (c.has(Check::Init)) add(make_init_check(*facts_, findings_, *written));
+      if (c.has(Check::Undef)) add(make_undef_check(*facts_, findings_, *written, options_.stop_at_unspecified), true);
+      add(std::move(written));
+    }
+    plans_.resize(plan.steps().size());
+    for (size_t s = 0; s < plans_.size(); ++s) {
+      const InstId i = plan.steps()[s].inst;
+      const auto& op = facts_->op(i);
+      for (const auto& p : parts_) {
+        for (const InstId silent : facts_->steps[s].silent)
+          if (p->wants(silent)) plans_[s].silent.emplace_back(p.get(), silent);
+        if (!facts_->steps[s].preparation && p->wants(i)) plans_[s].parts.push_back(p.get());
+      }
+      plans_[s].before = !op.before.empty();
+      plans_[s].after = !op.after.empty();
+    }
+  }
+
+  std::shared_ptr<const ValidModule> module_;
+  const Function& function_;
+  CheckOptions options_;
+  Findings findings_;
+  const Plan* plan_ = nullptr;
+  std::unique_ptr<CheckFacts> facts_;
+  std::vector<std::unique_ptr<CheckPart>> parts_;
+  std::vector<CheckPart*> carriers_;  // those that follow values through control flow
+  std::vector<StepPlan> plans_;       // by step
+};
+
+constexpr const char* kNames[kChecks] = {"bounds", "init", "race", "order", "undef", "assume", "nan"};
+
+}  // namespace
+
+std::optional<CheckSet> parse_checks(std::string_view text) {
+  CheckSet out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    if (word == "all") {
+      out.add(CheckSet::all());
+    } else if (word == "default") {
+      out.add(CheckSet::usual());
+    } else {
+      size_t k = 0;
+      while (k < kChecks && word != kNames[k]) ++k;
+      if (k == kChecks) return std::nullopt;
+      out.add(static_cast<Check>(k));
+    }
+    at = end + 1;
+  }
+  return out;
+}
+
+std::unique_ptr<Observer> make_checker(std::shared_ptr<const ValidModule> module, const Function& function, CheckOptions options) {
+  return std::make_unique<Checker>(std::move(module), function, std::move(options));
+}
+
+}  // namespace tile

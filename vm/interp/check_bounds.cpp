@@ -1,0 +1,148 @@
+// The check `bounds`: accesses inside an allocation but outside the array of the argument, indices outside the index space of a view,
+// broken inbounds promises, and writes to constant globals.
+#include <algorithm>
+
+#include "vm/interp/check_part.h"
+#include "vm/interp/eval.h"
+#include "vm/interp/strided.h"
+#include "vm/interp/view_access.h"
+
+namespace tile {
+namespace {
+
+/// One bit for each byte of an allocation that belongs to an array; nothing where all of them do.
+class ByteSet {
+ public:
+  ByteSet() = default;
+  ByteSet(const CheckedArray& a, uint64_t bytes);
+  [[nodiscard]] bool everything() const { return words_.empty(); }
+  /// The first byte of [at, at + n) that is not in the set; at + n if all are.
+  [[nodiscard]] uint64_t first_missing(uint64_t at, uint64_t n) const {
+    const uint64_t end = at + n;
+    while (at < end) {
+      const uint64_t w = ~words_[at / 64] >> (at % 64);
+      if (w != 0) return std::min(end, at + static_cast<uint64_t>(__builtin_ctzll(w)));
+      at = (at / 64 + 1) * 64;
+    }
+    return end;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
+  const unsigned bits = info(a.type).memory_bits;
+  uint64_t span = 1, count = 1;
+  for (size_t d = 0; d < a.shape.size(); ++d) {
+    if (a.shape[d] <= 0) count = 0;
+    count *= static_cast<uint64_t>(a.shape[d]);
+    span += static_cast<uint64_t>(a.shape[d] - 1) * static_cast<uint64_t>(a.strides[d]);
+  }
+  // Without gaps, and from the first byte to the last: nothing to remember.
+  if (a.offset == 0 && span == count && (count * bits + 7) / 8 == bytes) return;
+  words_.assign(static_cast<size_t>(bytes / 64 + 1), 0);
+  if (count == 0) return;
+  std::vector<int64_t> at(a.shape.size(), 0);
+  uint64_t position = static_cast<uint64_t>(a.offset);
+  for (;;) {
+    const uint64_t first = position * bits / 8, last = (position * bits + bits - 1) / 8;
+    for (uint64_t b = first; b <= last && b < bytes; ++b) words_[static_cast<size_t>(b / 64)] |= uint64_t{1} << (b % 64);
+    size_t d = a.shape.size();
+    while (d-- > 0) {
+      position += static_cast<uint64_t>(a.strides[d]);
+      if (++at[d] < a.shape[d]) break;
+      position -= static_cast<uint64_t>(a.strides[d] * a.shape[d]);
+      at[d] = 0;
+    }
+    if (d == SIZE_MAX) return;
+  }
+}
+
+class BoundsCheck : public CheckPart {
+ public:
+  BoundsCheck(const CheckFacts& facts, Findings& findings, const CheckOptions& options) : CheckPart(facts, findings), options_(options) {}
+
+  void launch_begin(const Launch& launch) override {
+    sets_.clear();
+    constant_.clear();
+    for (size_t a = 0; a < options_.arrays.size(); ++a) {
+      const Memory::Allocation* in = launch.memory->find((a + 1) << Memory::kOffsetBits);
+      sets_.push_back(in && options_.arrays[a] ? ByteSet(*options_.arrays[a], in->size) : ByteSet());
+    }
+    for (size_t g = 0; g < launch.globals.size() && g < facts.module.globals.size(); ++g)
+      if (facts.module.globals[g].constant) constant_.push_back(allocation_of(launch.globals[g]));
+  }
+
+  void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    const size_t allocation = allocation_of(a.address);
+    if (!constant_.empty() && a.kind != MemoryAccess::Kind::Read && std::count(constant_.begin(), constant_.end(), allocation) &&
+        findings.wanted(x, Code::T0118, s.inst))
+      findings.add(x, {Code::T0118, s.inst, "writes " + x.memory.describe(a.address) + ", and the global is constant", {}, {}});
+    if (allocation >= sets_.size() || sets_[allocation].everything()) return;
+    const ByteSet& set = sets_[allocation];
+    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
+      const uint64_t at = address & Memory::kOffsetMask, miss = set.first_missing(at, bytes);
+      if (miss == at + bytes || !findings.wanted(x, Code::T0110, s.inst)) return;
+      findings.add(x, {Code::T0110, s.inst,
+                       std::string(a.kind == MemoryAccess::Kind::Read ? "reads " : "writes ") + x.memory.describe(address + (miss - at)) +
+                           ", but that byte lies between or around the elements of the argument's array",
+                       {}, {}});
+    });
+  }
+
+  bool wants(InstId i) const override { return facts.op(i).memory && facts.op(i).view != kNone; }
+  void before(Exec& x, const Step& s) override {
+    const auto& v = static_cast<const ViewAccess&>(*s.data);
+    const uint64_t* view = x.at<uint64_t>(s.in[0]);
+    const uint32_t promises = facts.attr(s.inst, "inbounds");
+    for (size_t k = 0; k < v.rank; ++k) {
+      const uint64_t n = view[1 + v.dim[k]], step = static_cast<uint64_t>(v.step[k]), tiles = n / step + (n % step != 0);
+      const bool promised = promises != kNone && facts.module.attrs.get(promises).ints[k] != 0;
+      const bool sparse = k == v.sparse;
+      const auto index = [&](size_t e) { return read_bits(x.at(v.index[k].slot), v.index[k].size, e); };
+      const size_t count = sparse ? static_cast<size_t>(v.tile[k]) : 1;
+      for (size_t e = 0; e < count; ++e) {
+        const uint64_t at = index(e);
+        // A row that a gather names is an element like others: outside it is padding, unless inbounds was promised.
+        if (!sparse && at >= tiles) outside(x, s, k, at, tiles, n, view[0]);
+        if (!promised) continue;
+        const unsigned __int128 last = static_cast<unsigned __int128>(at) * step + (sparse ? 1 : static_cast<uint64_t>(v.tile[k]));
+        if (last > n) broken(x, s, k, at, n, v.tile[k], view[0]);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] static std::string owner(const Exec& x, uint64_t base) {
+    const Memory::Allocation* a = x.memory.find(base);
+    return a ? a->name : "a view of no allocation";
+  }
+  void outside(Exec& x, const Step& s, size_t k, uint64_t at, uint64_t tiles, uint64_t extent, uint64_t base) {
+    if (!findings.wanted(x, Code::T0111, s.inst)) return;
+    findings.add(x, {Code::T0111, s.inst,
+                     "index " + std::to_string(k) + " is " + std::to_string(at) + " in a view of " + owner(x, base) + ", " +
+                         (tiles == 0 ? "which is empty along that dimension"
+                                     : "valid are 0 to " + std::to_string(tiles - 1) + " (extent " + std::to_string(extent) + ")"),
+                     {}, "get_index_space_shape tells how many tiles there are"});
+  }
+  void broken(Exec& x, const Step& s, size_t k, uint64_t at, uint64_t extent, int64_t tile, uint64_t base) {
+    if (!findings.wanted(x, Code::T0112, s.inst)) return;
+    findings.add(x, {Code::T0112, s.inst,
+                     "inbounds is promised for dimension " + std::to_string(k) + ", but index " + std::to_string(at) + " (tile extent " + std::to_string(tile) +
+                         ") leaves the extent " + std::to_string(extent) + " of a view of " + owner(x, base),
+                     {}, {}});
+  }
+
+  const CheckOptions& options_;
+  std::vector<ByteSet> sets_;  // by allocation
+  std::vector<size_t> constant_;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckPart> make_bounds_check(const CheckFacts& facts, Findings& findings, const CheckOptions& options) {
+  return std::make_unique<BoundsCheck>(facts, findings, options);
+}
+
+}  // namespace tile

@@ -1,0 +1,118 @@
+// The check `nan`: the first NaN or infinity that an operation makes out of finite numbers. A remark, never an error.
+#include "vm/base/numeric.h"
+#include "vm/interp/check_part.h"
+#include "vm/interp/eval.h"
+
+namespace tile {
+namespace {
+
+/// True if some element has all bits of `exponent` set: infinity or NaN. Branch-free, so that it runs as fast as memory is read.
+template <class T>
+bool any_special(const std::byte* p, size_t n, T exponent) {
+  constexpr size_t kChunk = 4096;
+  const T* v = reinterpret_cast<const T*>(p);
+  for (size_t at = 0; at < n; at += kChunk) {
+    T found = 0;
+    const size_t end = std::min(n, at + kChunk);
+    for (size_t i = at; i < end; ++i) found |= static_cast<T>((v[i] & exponent) == exponent);
+    if (found) return true;
+  }
+  return false;
+}
+
+bool any_special(ElementType e, const std::byte* p, size_t n) {
+  switch (e) {
+    case ElementType::F32: case ElementType::TF32: return any_special<uint32_t>(p, n, 0x7F800000u);
+    case ElementType::F64: return any_special<uint64_t>(p, n, 0x7FF0000000000000u);
+    case ElementType::F16: return any_special<uint16_t>(p, n, 0x7C00u);
+    case ElementType::BF16: return any_special<uint16_t>(p, n, 0x7F80u);
+    default:
+      for (size_t i = 0; i < n; ++i) {
+        const double v = decode(e, read_bits(p, info(e).storage, i));
+        if (!(v - v == 0)) return true;
+      }
+      return false;
+  }
+}
+
+class NanCheck : public CheckPart {
+ public:
+  NanCheck(const CheckFacts& facts, Findings& findings) : CheckPart(facts, findings) {
+    known_.assign(f.value_types.size(), 0);
+    for (InstId i = 0; i < f.insts.size(); ++i)
+      if (f.insts[i].op == Opcode::Constant && is_float(f.result(i))) {
+        const Attr& a = facts.module.attrs.get(f.attr(i, 0));
+        const ElementType e = facts.element(f.result(i));
+        std::vector<uint64_t> copy(a.bytes.size() / 8 + 1);  // aligned
+        std::memcpy(copy.data(), a.bytes.data(), a.bytes.size());
+        known_[f.result(i)] = any_special(e, reinterpret_cast<const std::byte*>(copy.data()), a.bytes.size() / info(e).storage);
+      }
+  }
+
+  void launch_begin(const Launch& launch) override {
+    workers_.assign(launch.threads, {});
+    for (Worker& w : workers_) w.special = known_;
+  }
+  bool wants(InstId i) const override {
+    if (facts.op(i).in_body || f.insts[i].op == Opcode::Constant || carries(i)) return false;
+    for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
+      if (is_float(f.result(i, k))) return true;
+    return false;
+  }
+  void silent(Exec& x, InstId i) override { scan(x, i); }
+  void after(Exec& x, const Step& s) override { scan(x, s.inst); }
+  void carry(Exec& x, std::span<const Carry> moves) override {
+    Worker& w = workers_[x.worker];
+    w.moved.clear();
+    for (const Carry& m : moves) w.moved.push_back(w.special[m.from]);
+    for (size_t k = 0; k < moves.size(); ++k) w.special[moves[k].to] = w.moved[k];
+  }
+
+ private:
+  struct Worker {
+    std::vector<uint8_t> special, moved;  // by value: some element is infinite or NaN
+  };
+  [[nodiscard]] bool is_float(ValueId v) const { return facts.is_tile(v) && info(facts.element(v)).is_float; }
+  [[nodiscard]] bool carries(InstId i) const { return f.def(i).regions > 0 && f.insts[i].op != Opcode::Reduce && f.insts[i].op != Opcode::Scan; }
+  /// Operations that compute: not those that fetch or move elements.
+  [[nodiscard]] bool computes(InstId i) const {
+    switch (f.insts[i].op) {
+      case Opcode::Bitcast: case Opcode::Unpack: return false;
+      default: return !facts.op(i).memory;
+    }
+  }
+
+  void scan(Exec& x, InstId i) {
+    Worker& w = workers_[x.worker];
+    for (uint32_t k = 0; k < f.insts[i].result_count; ++k) {
+      const ValueId v = f.result(i, k);
+      if (!is_float(v)) continue;
+      const size_t n = facts.count(v);
+      const bool special = any_special(facts.element(v), facts.data(x, v), n);
+      w.special[v] = special;
+      if (!special || !computes(i)) continue;
+      bool given = false;
+      for (const ValueId o : f.operands(i)) given = given || w.special[o];
+      if (!given && findings.wanted(x, Code::W0002, i)) report(x, i, v, n);
+    }
+  }
+  void report(Exec& x, InstId i, ValueId v, size_t n) {
+    const ElementInfo& t = info(facts.element(v));
+    for (size_t e = 0; e < n; ++e) {
+      const double value = decode(facts.element(v), read_bits(facts.data(x, v), t.storage, e));
+      if (value - value == 0) continue;
+      const char* what = value != value ? "NaN" : value > 0 ? "inf" : "-inf";
+      findings.add(x, {Code::W0002, i, (facts.type(v).shape.empty() ? "the result" : "element " + element_name(facts.type(v).shape, e)) + " is " + what + ", and no operand has an infinity or NaN", {}, {}});
+      return;
+    }
+  }
+
+  std::vector<uint8_t> known_;  // of constants
+  std::vector<Worker> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckPart> make_nan_check(const CheckFacts& facts, Findings& findings) { return std::make_unique<NanCheck>(facts, findings); }
+
+}  // namespace tile

@@ -1,0 +1,146 @@
+// The check `order`: two accesses of one block to the same bytes, one of them a write, with no chain of tokens between them.
+#include <cstring>
+
+#include "vm/interp/check_shadow.h"
+#include "vm/interp/check_tokens.h"
+
+namespace tile {
+namespace {
+
+class OrderCheck : public CheckPart {
+ public:
+  OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) : CheckPart(facts, findings), tokens_(tokens) {}
+
+  void launch_begin(const Launch& launch) override {
+    workers_ = std::vector<Worker>(launch.threads);
+    for (Worker& w : workers_) w.shadow.begin(*launch.memory, false);
+  }
+  void block_begin(Exec& x) override {
+    Worker& w = workers_[x.worker];
+    const TokenGraph::Node first = tokens_.graph(x)->end();
+    // Cells of earlier blocks are known by their numbers; they go when numbers start anew or there are too many.
+    if (first < w.last || w.shadow.chunks() > kMostChunks) w.shadow.clear();
+    w.last = first;
+  }
+  bool wants(InstId i) const override { return f.insts[i].op == Opcode::Alloca || (facts.op(i).writes && !facts.op(i).reads && !facts.op(i).in_body); }
+  void before(Exec& x, const Step&) override { workers_[x.worker].twice.clear(); }
+  void after(Exec& x, const Step& s) override {
+    if (f.insts[s.inst].op == Opcode::Alloca) {
+      workers_[x.worker].shadow.clear(allocation_of(*x.at<uint64_t>(s.out[0])));
+    } else if (!workers_[x.worker].twice.empty()) {
+      check_twice(x, s);
+    }
+  }
+
+  void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    const Node now = tokens_.current(x);
+    if (now == 0) return;
+    Worker& w = workers_[x.worker];
+    const auto& op = facts.op(s.inst);
+    bool twice = false;
+    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
+      w.shadow.update(address, bytes,
+                      [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(x, c, now, at, &twice) : read(x, c, now, at); });
+    });
+    if (!twice || a.kind != MemoryAccess::Kind::Write || op.element_bits < 8) return;
+    if (elements_of(a) == 1) {
+      // The element written first lies in memory, this one is about to be stored.
+      compare(x, s, a.first_element, a.address);
+    } else if (op.pointers != kNone) {
+      w.twice.emplace_back(0, 0);
+    } else {
+      for_each_element_of(a, [&](size_t element, uint64_t address) { w.twice.emplace_back(element, address); });
+    }
+  }
+
+ private:
+  using Node = TokenGraph::Node;
+  static constexpr size_t kMostChunks = 4096;  // 256 MiB of memory, some 32 MiB of cells
+  struct Worker {
+    Shadow shadow;
+    Node last = 0;
+    std::vector<std::pair<size_t, uint64_t>> twice;  // elements of a step that writes some bytes twice, and their addresses
+  };
+  enum class Relation { None, Before, Unordered };
+
+  /// How an earlier access of a cell stands to the present one; reports it if they conflict.
+  Relation relation(Exec& x, Node earlier, Node now, uint64_t at, bool conflict) {
+    const TokenGraph& g = *tokens_.graph(x);
+    if (earlier == now || !g.holds(earlier)) return Relation::None;
+    if (g.ordered(earlier, now)) return Relation::Before;
+    const InstId first = g.inst(earlier), second = g.inst(now);
+    // Strong accesses of one place have an order of their own.
+    if (conflict && !(facts.op(first).strong && facts.op(second).strong)) report(x, first, second, at);
+    return Relation::Unordered;
+  }
+  void report(Exec& x, InstId first, InstId second, uint64_t at) {
+    if (!findings.wanted(x, Code::T0115, second, first)) return;
+    const bool same = first == second;
+    findings.add(x, {Code::T0115, second,
+                     std::string(facts.op(second).writes ? "writes" : "reads") + " bytes that " + (same ? "an earlier execution of it" : std::string(f.def(first).name)) +
+                         (facts.op(first).writes ? " wrote" : " read") + ", and no chain of tokens orders the two: " + x.memory.describe(at),
+                     {{first, same ? "the earlier one did not hand its token on" : "the other access"}},
+                     same ? "carry the token through the loop" : "give the later operation the token of the earlier one"});
+  }
+  ShadowCell written(Exec& x, const ShadowCell& c, Node now, uint64_t at, bool* twice) {
+    *twice = *twice || c.write == now;
+    ShadowCell n;
+    n.write = now;
+    for (const Node earlier : {c.write, c.other})
+      if (relation(x, earlier, now, at, true) == Relation::Unordered && n.other == 0) n.other = earlier;
+    for (const Node earlier : {c.read, c.read2}) (void)relation(x, earlier, now, at, true);
+    return n;
+  }
+  ShadowCell read(Exec& x, const ShadowCell& c, Node now, uint64_t at) {
+    const TokenGraph& g = *tokens_.graph(x);
+    ShadowCell n = c;
+    if (!g.holds(c.write)) n.write = 0;
+    if (!g.holds(c.other)) n.other = 0;
+    for (const Node earlier : {n.write, n.other}) (void)relation(x, earlier, now, at, true);
+    // Two reads are remembered: an ordered one makes room, else the first and the last are kept.
+    if (n.read == now || n.read2 == now) return n;
+    if (!g.holds(n.read)) n.read = 0;
+    if (!g.holds(n.read2)) n.read2 = 0;
+    if (n.read == 0 || g.ordered(n.read, now)) {
+      n.read = now;
+    } else {
+      n.read2 = now;
+    }
+    return n;
+  }
+
+  /// Some bytes were written twice by the step that is done: elements that are not in memory were overwritten by others.
+  void check_twice(Exec& x, const Step& s) {
+    const auto& op = facts.op(s.inst);
+    if (op.pointers == kNone) {
+      for (const auto& [element, address] : workers_[x.worker].twice) compare(x, s, element, address);
+      return;
+    }
+    const uint64_t* pointers = facts.data<uint64_t>(x, op.pointers);
+    const uint8_t* mask = op.mask == kNone ? nullptr : facts.data<uint8_t>(x, op.mask);
+    for (size_t k = 0; k < facts.count(op.pointers); ++k)
+      if (!mask || mask[k]) compare(x, s, k, pointers[k]);
+  }
+  /// Reports an element whose value is not the one in memory.
+  void compare(Exec& x, const Step& s, size_t element, uint64_t address) {
+    const auto& op = facts.op(s.inst);
+    const size_t size = info(facts.element(op.value)).storage;
+    const std::byte* memory = x.memory.resolve(address, size);
+    if (!memory || std::memcmp(memory, facts.data(x, op.value) + element * size, size) == 0 || !findings.wanted(x, Code::T0115, s.inst)) return;
+    findings.add(x, {Code::T0115, s.inst,
+                     "element " + element_name(facts.type(op.value).shape, element) + " and another element of the same tile are stored with different values to " +
+                         x.memory.describe(address) + "; which of them stays is not specified",
+                     {}, {}});
+  }
+
+  TokenTracker& tokens_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckPart> make_order_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) {
+  return std::make_unique<OrderCheck>(facts, findings, tokens);
+}
+
+}  // namespace tile

@@ -1,0 +1,280 @@
+// The check `race`: accesses of different blocks to the same bytes, one of them a write and one of them weak (or of a scope too small),
+// with no release and acquire between them. What a release orders, and what an acquire orders, is told by tokens.
+#include <atomic>
+#include <deque>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "vm/interp/check_shadow.h"
+#include "vm/interp/check_tokens.h"
+
+namespace tile {
+namespace {
+
+using Node = TokenGraph::Node;
+
+/// A place in the order of a block; chained, they are what an acquire of some bytes waits for.
+struct Release {
+  uint64_t block = 0;
+  Node node = 0;
+  uint32_t next = 0, next2 = 0;  ///< further releases, 0 for none
+};
+
+/// The order between blocks: which releases each acquire has seen. Used under one lock.
+class SyncOrder {
+ public:
+  struct Block {
+    std::shared_ptr<TokenGraph> graph;
+    std::vector<std::pair<Node, uint32_t>> acquires;  // node, releases
+  };
+  std::mutex mutex;
+
+  void clear() {
+    blocks_.clear();
+    latest_.clear();
+    releases_.assign(1, {});
+  }
+  void add_block(uint64_t block, std::shared_ptr<TokenGraph> graph) { blocks_[block].graph = std::move(graph); }
+  [[nodiscard]] uint32_t now() const { return static_cast<uint32_t>(releases_.size()); }
+  void release(uint64_t address, uint64_t block, Node node) {
+    uint32_t& at = latest_[address / 4];
+    releases_.push_back({block, node, at, 0});
+    at = static_cast<uint32_t>(releases_.size() - 1);
+  }
+  /// What has been released through these bytes so far, together with `others`.
+  [[nodiscard]] uint32_t released(uint64_t address, uint32_t others) {
+    const auto it = latest_.find(address / 4);
+    if (it == latest_.end() || it->second == others) return others;
+    if (others == 0) return it->second;
+    releases_.push_back({0, 0, it->second, others});
+    return static_cast<uint32_t>(releases_.size() - 1);
+  }
+  void acquire(uint64_t block, Node node, uint32_t releases) {
+    auto& list = blocks_[block].acquires;
+    if (list.empty() || list.back() != std::pair(node, releases)) list.emplace_back(node, releases);
+  }
+  /// True if the access `node` of `block`, made when `born` releases were known, comes before the access `last` of `in`.
+  [[nodiscard]] bool before(uint64_t block, Node node, uint32_t born, uint64_t in, Node last) const {
+    std::vector<std::pair<uint64_t, Node>> stack{{in, last}};
+    std::unordered_set<uint32_t> seen;
+    std::vector<uint32_t> chain;
+    while (!stack.empty()) {
+      const auto [b, n] = stack.back();
+      stack.pop_back();
+      const auto it = blocks_.find(b);
+      if (it == blocks_.end() || !it->second.graph) continue;
+      if (b == block && it->second.graph->ordered(node, n)) return true;
+      for (const auto& [acquire, releases] : it->second.acquires) {
+        // Releases are numbered in time: older ones cannot follow the access.
+        if (releases < born || seen.count(releases) || !it->second.graph->ordered(acquire, n)) continue;
+        chain.assign(1, releases);
+        while (!chain.empty()) {
+          const uint32_t r = chain.back();
+          chain.pop_back();
+          if (r < born || r == 0 || !seen.insert(r).second) continue;
+          if (releases_[r].node) stack.emplace_back(releases_[r].block, releases_[r].node);
+          chain.push_back(releases_[r].next);
+          chain.push_back(releases_[r].next2);
+        }
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::unordered_map<uint64_t, Block> blocks_;
+  std::unordered_map<uint64_t, uint32_t> latest_;  // by 4 bytes of memory
+  std::deque<Release> releases_;
+};
+
+class RaceCheck : public CheckPart {
+ public:
+  RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) : CheckPart(facts, findings), tokens_(tokens), sync_(facts.synchronises()) {
+    if (sync_) tokens_.share(&order_.mutex);
+    for (InstId i = 0; i < f.insts.size(); ++i)
+      if (facts.op(i).memory) by_ordinal_.push_back(i);
+  }
+
+  void launch_begin(const Launch& launch) override {
+    shadow_.begin(*launch.memory, true);
+    workers_ = std::vector<Worker>(launch.threads);
+    // Numbers of accesses have 32 bits: block * accesses of the entry + which of them.
+    const uint64_t most = UINT32_MAX / std::max(1u, facts.accesses()), plane = uint64_t{launch.grid.x} * launch.grid.y;
+    off_ = plane >= most || plane * launch.grid.z >= most;
+    if (off_) findings.remark("the grid is too large for the check of races");
+    order_.clear();
+    seen_.assign(1, {});
+  }
+  void block_begin(Exec& x) override {
+    if (!sync_) return;
+    const std::lock_guard lock(order_.mutex);
+    order_.add_block(linear_block(x), tokens_.graph(x));
+  }
+  bool wants(InstId i) const override { return sync_ && facts.op(i).acquire && facts.op(i).device; }
+  void before(Exec& x, const Step&) override { workers_[x.worker].touched.clear(); }
+  void after(Exec& x, const Step&) override {
+    // Looked up when the value has been read: what was released before that read is all there.
+    Worker& w = workers_[x.worker];
+    const Node node = tokens_.current(x);
+    if (node == 0 || w.touched.empty()) return;
+    const std::lock_guard lock(order_.mutex);
+    uint32_t releases = 0;
+    for (const uint64_t address : w.touched) releases = order_.released(address, releases);
+    if (releases) order_.acquire(linear_block(x), node, releases);
+  }
+
+  void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    if (off_ || is_alloca(x, a.address)) return;
+    const auto& op = facts.op(s.inst);
+    Worker& w = workers_[x.worker];
+    Present p{&x, s.inst, linear_block(x), 0, 0};
+    if (!sync_) {
+      p.id = static_cast<uint32_t>(1 + p.block * facts.accesses() + op.ordinal);
+    } else {
+      p.node = tokens_.current(x);
+      if (p.node == 0) return;
+      const std::lock_guard lock(order_.mutex);
+      if (w.node != p.node || w.block != p.block) {
+        if (seen_.size() >= kMostSeen || order_.now() >= kMostSeen) {
+          off_ = true;
+          findings.remark("the launch makes more than " + std::to_string(kMostSeen) + " accesses; races of later ones are not looked for");
+          return;
+        }
+        seen_.push_back({p.block, s.inst, p.node, order_.now()});
+        w.id = static_cast<uint32_t>(seen_.size() - 1);
+        w.node = p.node;
+        w.block = p.block;
+      }
+      p.id = w.id;
+      if (op.device && op.release)
+        for_each_element_of(a, [&](size_t, uint64_t address) { order_.release(address, p.block, p.node); });
+      if (op.device && op.acquire)
+        for_each_element_of(a, [&](size_t, uint64_t address) { w.touched.push_back(address); });
+    }
+    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
+      shadow_.update(address, bytes, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+    });
+  }
+
+ private:
+  static constexpr size_t kMostSeen = size_t{1} << 26;
+  struct Worker {
+    std::vector<uint64_t> touched;  // by the acquire that runs
+    Node node = 0;                  // the access that `id` stands for
+    uint64_t block = 0;
+    uint32_t id = 0;
+  };
+  struct Seen {
+    uint64_t block = 0;
+    InstId inst = kNone;
+    Node node = 0;
+    uint32_t born = 0;  // releases known at the time
+  };
+  struct Present {
+    Exec* x;
+    InstId inst;
+    uint64_t block;
+    Node node;
+    uint32_t id;
+  };
+  enum class Relation { None, Own, Before, Unordered };
+
+  static bool is_alloca(const Exec& x, uint64_t address) {
+    // A worker's allocas are neighbours; each block has them for itself.
+    if (x.allocas.empty()) return false;
+    const size_t a = allocation_of(address);
+    return a >= allocation_of(x.allocas.front()) && a <= allocation_of(x.allocas.back());
+  }
+  /// The access with this number.
+  [[nodiscard]] Seen seen(uint32_t id) {
+    if (sync_) {
+      const std::lock_guard lock(order_.mutex);
+      return seen_[id];
+    }
+    return {(id - 1) / facts.accesses(), by_ordinal_[(id - 1) % facts.accesses()], 0, 0};
+  }
+
+  Relation relation(const Present& p, uint32_t id, uint64_t at, bool conflict) {
+    if (id == 0) return Relation::None;
+    const Seen e = seen(id);
+    if (e.block == p.block) return Relation::Own;
+    if (sync_) {
+      const std::lock_guard lock(order_.mutex);
+      if (order_.before(e.block, e.node, e.born, p.block, p.node)) return Relation::Before;
+    }
+    const auto &first = facts.op(e.inst), &second = facts.op(p.inst);
+    if (conflict && !(first.device && second.device)) report(p, e, at);
+    return Relation::Unordered;
+  }
+  void report(const Present& p, const Seen& e, uint64_t at) {
+    // One finding for a pair of operations, told from the side of a write.
+    InstId a = p.inst, b = e.inst;
+    if (!facts.op(a).writes || (facts.op(b).writes && b < a)) std::swap(a, b);
+    if (!findings.wanted(*p.x, Code::T0114, a, b)) return;
+    const Grid& g = p.x->launch.grid;
+    const bool swapped = a != p.inst;
+    const auto who = [&](InstId i) {
+      const auto& o = facts.op(i);
+      return std::string(o.strong ? (o.device ? "" : "with the scope of one block, ") : "weak, ") + (o.writes ? "writes" : "reads");
+    };
+    const uint64_t block_a = swapped ? e.block : p.block, block_b = swapped ? p.block : e.block;
+    findings.add(*p.x, {Code::T0114, a,
+                        who(a) + " " + p.x->memory.describe(at) + " in block " + block_name(g, block_a) + ", which block " + block_name(g, block_b) +
+                            (facts.op(b).writes ? " writes too" : " reads") + "; nothing orders the two",
+                        {{b, "the access of block " + block_name(g, block_b) + ": " + who(b) + " the same bytes"}},
+                        sync_ ? "the token of the one must reach a release, and its acquire the other" : ""});
+  }
+  ShadowCell written(const Present& p, const ShadowCell& c, uint64_t at) {
+    ShadowCell n;
+    n.write = p.id;
+    for (const uint32_t id : {c.write, c.other})
+      if (relation(p, id, at, true) == Relation::Unordered && n.other == 0) n.other = id;
+    for (const uint32_t id : {c.read, c.read2}) {
+      const Relation r = relation(p, id, at, true);
+      if (r == Relation::Unordered || (r == Relation::Own && facts.op(p.inst).strong)) (n.read == 0 ? n.read : n.read2) = id;
+    }
+    return n;
+  }
+  ShadowCell read(const Present& p, const ShadowCell& c, uint64_t at) {
+    ShadowCell n = c;
+    for (const uint32_t id : {c.write, c.other}) (void)relation(p, id, at, true);
+    // Readers of two blocks are enough for a later write to meet one of another block; weak ones say more than strong ones.
+    const bool strong = facts.op(p.inst).device;
+    for (uint32_t* slot : {&n.read, &n.read2}) {
+      if (*slot == p.id) return n;
+      if (*slot == 0) {
+        *slot = p.id;
+        return n;
+      }
+      const Seen e = seen(*slot);
+      if (e.block == p.block) {
+        if (sync_ || (facts.op(e.inst).device && !strong)) *slot = p.id;
+        return n;
+      }
+    }
+    for (uint32_t* slot : {&n.read, &n.read2})
+      if ((facts.op(seen(*slot).inst).device && !strong) || relation(p, *slot, at, false) == Relation::Before) {
+        *slot = p.id;
+        return n;
+      }
+    if (sync_) n.read2 = p.id;
+    return n;
+  }
+
+  TokenTracker& tokens_;
+  const bool sync_;
+  std::atomic<bool> off_{false};
+  Shadow shadow_;
+  SyncOrder order_;
+  std::deque<Seen> seen_;  // accesses by number, where blocks synchronise; under the lock of order_
+  std::vector<InstId> by_ordinal_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckPart> make_race_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) {
+  return std::make_unique<RaceCheck>(facts, findings, tokens);
+}
+
+}  // namespace tile

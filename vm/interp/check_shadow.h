@@ -1,0 +1,109 @@
+// What a checker remembers about each byte of global memory: who touched it. Pages that are touched alike take one cell.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vm/interp/memory.h"
+
+namespace tile {
+
+/// Numbers of accesses, 0 for none; what they mean is the checker's business.
+struct ShadowCell {
+  uint32_t write = 0, other = 0, read = 0, read2 = 0;
+  bool operator==(const ShadowCell&) const = default;
+};
+
+class Shadow {
+ public:
+  static constexpr uint64_t kPage = 256;       ///< bytes that one cell can stand for
+  static constexpr uint64_t kPagesOfChunk = 256;
+  static constexpr uint64_t kChunk = kPage * kPagesOfChunk;
+
+  /// @param shared  several threads call update(): each chunk is locked while its cells change
+  void begin(const Memory& memory, bool shared);
+  /// Forgets one allocation. Not while others update it.
+  void clear(size_t allocation);
+  /// Forgets everything.
+  void clear();
+  [[nodiscard]] size_t chunks() const { return made_.load(std::memory_order_relaxed); }
+
+  /// Replaces the cell of every byte of [address, address + bytes) by next(cell, address of such a byte). `next` depends on the cell
+  /// alone: for a run of equal cells it is asked once. Bytes outside of all allocations are left out.
+  template <class F>
+  void update(uint64_t address, uint64_t bytes, F&& next) {
+    const size_t allocation = static_cast<size_t>((address >> Memory::kOffsetBits) - 1);
+    if (allocation >= tables_.size()) return;
+    const uint64_t base = address & ~Memory::kOffsetMask;
+    uint64_t at = address & Memory::kOffsetMask;
+    const uint64_t end = at + bytes;
+    if (end > tables_[allocation].size) return;
+    ShadowCell known, answer;
+    bool asked = false;
+    const auto step = [&](ShadowCell& c, uint64_t where) {
+      if (!asked || !(c == known)) {
+        known = c;
+        answer = next(c, base + where);
+        asked = true;
+      }
+      c = answer;
+    };
+    while (at < end) {
+      Chunk& chunk = chunk_at(allocation, at / kChunk);
+      const uint64_t stop = std::min(end, (at / kChunk + 1) * kChunk);
+      std::unique_lock<std::mutex> lock;
+      if (shared_) lock = std::unique_lock(chunk.mutex);
+      for (; at < stop;) {
+        const uint64_t page = at / kPage * kPage, until = std::min(stop, page + kPage);
+        Page& p = chunk.pages[at / kPage % kPagesOfChunk];
+        const bool whole = at == page && until == page + kPage;
+        if (whole && !p.cells) {
+          step(p.all, at);
+        } else {
+          unfold(p, (at | until) % 4 != 0);
+          const unsigned shift = p.bytes ? 0 : 2;
+          bool alike = whole;
+          for (uint64_t b = (at - page) >> shift; b < (until - page) >> shift; ++b) {
+            step(p.cells[b], page + (b << shift));
+            alike = alike && p.cells[b] == p.cells[0];
+          }
+          if (alike) {
+            p.all = p.cells[0];
+            p.cells.reset();
+          }
+        }
+        at = until;
+      }
+    }
+  }
+
+ private:
+  struct Page {
+    ShadowCell all;                       // of every byte, while there are no cells
+    std::unique_ptr<ShadowCell[]> cells;  // one for each 4 bytes, or each byte
+    bool bytes = false;
+  };
+  struct Chunk {
+    std::mutex mutex;
+    std::array<Page, kPagesOfChunk> pages;
+  };
+  struct Table {
+    uint64_t size = 0;
+    std::unique_ptr<std::atomic<Chunk*>[]> chunks;
+    size_t count = 0;
+    std::vector<std::unique_ptr<Chunk>> owned;
+  };
+  Chunk& chunk_at(size_t allocation, uint64_t index);
+  static void unfold(Page& p, bool bytes);
+
+  std::vector<Table> tables_;
+  std::mutex mutex_;
+  std::atomic<size_t> made_{0};
+  bool shared_ = false;
+};
+
+}  // namespace tile

@@ -1,0 +1,197 @@
+// The check `undef`: unspecified values that are stored, printed, or decide an address, a mask, an index or a condition.
+#include "vm/interp/check_undef.h"
+
+#include "vm/interp/check_init.h"
+
+namespace tile {
+namespace {
+
+class UndefCheck : public CheckPart {
+ public:
+  UndefCheck(const CheckFacts& facts, Findings& findings, WrittenMemory& written, bool stop)
+      : CheckPart(facts, findings), written_(written), flow_(facts), stop_(stop) {
+    use_.resize(f.insts.size());
+    for (InstId i = 0; i < f.insts.size(); ++i) find_uses(i);
+  }
+
+  void launch_begin(const Launch& launch) override {
+    workers_.assign(launch.threads, {});
+    for (Worker& w : workers_) w.values.resize(f.value_types.size());
+  }
+  bool wants(InstId i) const override {
+    if (facts.op(i).in_body) return false;
+    if (facts.op(i).memory || !use_[i].empty()) return true;
+    for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
+      if (facts.is_tile(f.result(i, k))) return f.def(i).operands.size() > 0 && f.insts[i].operand_count > 0;
+    return false;
+  }
+  void silent(Exec& x, InstId i) override { flow(x, i); }
+
+  void before(Exec& x, const Step& s) override {
+    Worker& w = workers_[x.worker];
+    for (const Use& u : use_[s.inst])
+      if (const Marks& m = w.values[u.value])
+        for (size_t e = 0; e < m->size(); ++e)
+          if ((*m)[e]) {
+            report(x, s.inst, u.what, u.value, e, (*m)[e]);
+            break;
+          }
+    const auto& op = facts.op(s.inst);
+    if (!op.memory) {
+      if (f.def(s.inst).regions == 0 || f.insts[s.inst].op == Opcode::Reduce || f.insts[s.inst].op == Opcode::Scan) flow(x, s.inst);
+      return;
+    }
+    begin_load(x, s.inst);
+  }
+  void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    Worker& w = workers_[x.worker];
+    const auto& op = facts.op(s.inst);
+    for (const auto& [value, what] : {std::pair{op.pointers, "an address"}, std::pair{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored"}}) {
+      if (value == kNone || !w.values[value]) continue;
+      const std::vector<Mark>& m = *w.values[value];
+      bool done = false;
+      for_each_element_of(a, [&](size_t e, uint64_t) {
+        if (!done && m[e]) report(x, s.inst, what, value, e, m[e]);
+        done = done || m[e];
+      });
+    }
+    if (a.kind == MemoryAccess::Kind::Write || op.loaded == kNone) return;
+    loaded(x, s, a);
+  }
+  void after(Exec& x, const Step& s) override {
+    const auto& op = facts.op(s.inst);
+    if (op.loaded == kNone) return;
+    Worker& w = workers_[x.worker];
+    Marks& to = w.values[op.loaded];
+    to = nullptr;
+    if (w.outside && w.covered < facts.count(op.loaded) && w.marks.empty()) w.marks.assign(facts.count(op.loaded), w.outside);
+    if (!w.marks.empty()) to = std::make_shared<const std::vector<Mark>>(std::move(w.marks));
+    w.marks.clear();
+  }
+  void carry(Exec& x, std::span<const Carry> moves) override {
+    Worker& w = workers_[x.worker];
+    w.moved.clear();
+    for (const Carry& m : moves) w.moved.push_back(w.values[m.from]);
+    for (size_t k = 0; k < moves.size(); ++k) w.values[moves[k].to] = std::move(w.moved[k]);
+  }
+
+ private:
+  struct Use {
+    ValueId value;
+    const char* what;
+  };
+  struct Worker {
+    std::vector<Marks> values;  // by value
+    std::vector<Marks> moved;
+    // The load that runs.
+    std::vector<Mark> marks;    // of its result; empty: none so far
+    Mark outside = 0;           // of elements that no access touches
+    size_t covered = 0;
+  };
+
+  void find_uses(InstId i) {
+    const auto operands = f.operands(i);
+    const auto use_all = [&](const char* what) {
+      for (const ValueId v : operands)
+        if (facts.is_tile(v)) use_[i].push_back({v, what});
+    };
+    switch (f.insts[i].op) {
+      case Opcode::If: case Opcode::Assert: use_[i].push_back({operands[0], "a condition"}); return;
+      case Opcode::For:
+        for (size_t k = 0; k < 3; ++k) use_[i].push_back({operands[k], "a bound of the loop"});
+        return;
+      case Opcode::MakeTensorView: use_all("an address or extent"); return;
+      case Opcode::PrintTko: use_all("printed"); return;
+      case Opcode::Extract: case Opcode::Insert:
+        for (size_t k = f.insts[i].op == Opcode::Insert ? 2 : 1; k < operands.size(); ++k) use_[i].push_back({operands[k], "an index"});
+        return;
+      default: break;
+    }
+    if (!facts.op(i).memory) return;
+    if (facts.op(i).mask != kNone) use_[i].push_back({facts.op(i).mask, "a mask"});
+    if (const int g = operand_index(f.def(i), "index"); g >= 0)
+      for (const ValueId v : f.group(i, static_cast<size_t>(g))) use_[i].push_back({v, "an index"});
+    if (f.insts[i].op == Opcode::AtomicCASTko) use_[i].push_back({f.operand(i, 1), "compared"});
+  }
+
+  void flow(Exec& x, InstId i) {
+    Worker& w = workers_[x.worker];
+    if (f.insts[i].result_count == 0 || !facts.is_tile(f.result(i))) return;
+    Marks m;
+    if (facts.is_tile(f.operands(i)[0])) m = alias(i) ? w.values[f.operands(i)[0]] : flow_.result(x, i, w.values);
+    for (uint32_t k = 0; k < f.insts[i].result_count; ++k) w.values[f.result(i, k)] = m;
+  }
+  [[nodiscard]] bool alias(InstId i) const {
+    switch (f.insts[i].op) {
+      case Opcode::Assume: case Opcode::Reshape: case Opcode::PtrToPtr: case Opcode::IntToPtr: case Opcode::PtrToInt: case Opcode::Bitcast: return true;
+      default: return false;
+    }
+  }
+
+  /// Elements that the load or atomic will not touch.
+  void begin_load(Exec& x, InstId i) {
+    const auto& op = facts.op(i);
+    Worker& w = workers_[x.worker];
+    w.marks.clear();
+    w.outside = 0;
+    w.covered = 0;
+    if (op.loaded == kNone) return;
+    const size_t n = facts.count(op.loaded);
+    if (op.view != kNone) {
+      if (facts.type(op.view).padding == kNone) w.outside = mark_of(i, Origin::OutsideArray);
+      return;
+    }
+    if (op.mask == kNone) return;
+    const bool atomic = op.writes;
+    // A compare and swap gives masked elements the value to compare with.
+    if (f.insts[i].op == Opcode::AtomicCASTko || (op.padding != kNone && !w.values[op.padding])) return;
+    const uint8_t* mask = facts.data<uint8_t>(x, op.mask);
+    for (size_t e = 0; e < n; ++e) {
+      if (mask[e]) continue;
+      const Mark m = op.padding != kNone ? (*w.values[op.padding])[e] : mark_of(i, atomic ? Origin::MaskedAtomic : Origin::Masked);
+      if (m == 0) continue;
+      if (w.marks.empty()) w.marks.assign(n, 0);
+      w.marks[e] = m;
+    }
+  }
+  void loaded(Exec& x, const Step& s, const MemoryAccess& a) {
+    Worker& w = workers_[x.worker];
+    const size_t n = facts.count(facts.op(s.inst).loaded), here = elements_of(a);
+    w.covered += here;
+    if (w.outside && here < n) {
+      if (w.marks.empty()) w.marks.assign(n, w.outside);
+      for_each_element_of(a, [&](size_t e, uint64_t) { w.marks[e] = 0; });
+    }
+    if (!written_.any()) return;
+    for_each_element_of(a, [&](size_t e, uint64_t address) {
+      if (written_.first_unwritten(address, a.element_bytes) == address + a.element_bytes) return;
+      if (w.marks.empty()) w.marks.assign(n, 0);
+      w.marks[e] = mark_of(s.inst, Origin::Unwritten);
+    });
+  }
+
+  void report(Exec& x, InstId i, const char* what, ValueId value, size_t element, Mark m) {
+    const InstId from = inst_of(m);
+    if (findings.wanted(x, Code::T0116, i, from))
+      findings.add(x, {Code::T0116, i,
+                       std::string(what) + (std::string_view(what) == "stored" || std::string_view(what) == "printed" || std::string_view(what) == "compared" ? ": " : " is not specified: ") +
+                           (facts.type(value).shape.empty() ? "" : "element " + element_name(facts.type(value).shape, element) + " of ") + facts.name(value) +
+                           " has no specified value",
+                       {{from, std::string("it comes from here: ") + origin_text(origin_of(m))}}, {}});
+    if (stop_) x.launch.stop.store(true);
+  }
+
+  WrittenMemory& written_;
+  UndefFlow flow_;
+  const bool stop_;
+  std::vector<std::vector<Use>> use_;  // by instruction
+  std::vector<Worker> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckPart> make_undef_check(const CheckFacts& facts, Findings& findings, WrittenMemory& written, bool stop) {
+  return std::make_unique<UndefCheck>(facts, findings, written, stop);
+}
+
+}  // namespace tile
