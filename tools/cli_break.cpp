@@ -52,7 +52,9 @@ bool parse_u32(std::string_view text, uint32_t& value) {
   return r.ec == std::errc() && r.ptr == text.data() + text.size() && !text.empty();
 }
 
-std::string block_of(const Exec& x) { return std::to_string(x.block[0]) + "," + std::to_string(x.block[1]) + "," + std::to_string(x.block[2]); }
+std::string block_of(const Exec& x) {
+  return std::to_string(x.block[0]) + "," + std::to_string(x.block[1]) + "," + std::to_string(x.block[2]);
+}
 
 }  // namespace
 
@@ -87,8 +89,13 @@ std::optional<Breakpoint> parse_breakpoint(const std::string& text, std::string&
   return std::nullopt;
 }
 
-Debugger::Debugger(std::shared_ptr<const ValidModule> module, const Function& entry, std::vector<Breakpoint> breakpoints)
-    : module_(std::move(module)), f_(entry), breakpoints_(std::move(breakpoints)), slots_(value_slots(module_, entry)), defined_by_(entry.value_types.size(), kNone) {
+Debugger::Debugger(std::shared_ptr<const ValidModule> module, const Function& entry,
+                   std::vector<Breakpoint> breakpoints)
+    : module_(std::move(module)),
+      f_(entry),
+      breakpoints_(std::move(breakpoints)),
+      slots_(value_slots(module_, entry)),
+      defined_by_(entry.value_types.size(), kNone) {
   for (InstId i = 0; i < f_.insts.size(); ++i)
     for (uint32_t k = 0; k < f_.insts[i].result_count; ++k) defined_by_[f_.result(i, k)] = i;
   for (const Region& r : f_.regions) {
@@ -124,7 +131,9 @@ const Breakpoint* Debugger::hit(const Exec& x, const StepTable::Entry& e, InstId
       if (block_start_ && std::equal(b.block->begin(), b.block->end(), x.block)) return &b;
       continue;
     }
-    const auto matches = [&](InstId k) { return b.line > 0 ? line_of(**module_, f_, k).line == b.line : f_.def(k).name == b.op; };
+    const auto matches = [&](InstId k) {
+      return b.line > 0 ? line_of(**module_, f_, k).line == b.line : f_.def(k).name == b.op;
+    };
     // An operation without a step is reached with the one behind it.
     if (matches(i) || std::any_of(e.silent.begin(), e.silent.end(), matches)) return &b;
   }
@@ -249,8 +258,8 @@ void Debugger::show_place(const Exec& x, InstId i) const {
 
 void Debugger::where(const Exec& x, InstId i) const {
   const Grid& g = x.launch.grid;
-  std::string out = "block " + block_of(x) + " of grid " + std::to_string(g.x) + "," + std::to_string(g.y) + "," + std::to_string(g.z) + ", entry @" +
-                    std::string((*module_)->str(f_.name)) + "\n";
+  std::string out = "block " + block_of(x) + " of grid " + std::to_string(g.x) + "," + std::to_string(g.y) + "," +
+                    std::to_string(g.z) + ", entry @" + std::string((*module_)->str(f_.name)) + "\n";
   const auto place = [&](InstId k) {
     const LineRef at = line_of(**module_, f_, k);
     return std::string(f_.def(k).name) + (at.line ? " at " + at.text() : "");
@@ -260,7 +269,8 @@ void Debugger::where(const Exec& x, InstId i) const {
     out += "  in " + place(f_.regions[r].parent);
     for (uint32_t a = 0; a < f_.regions[r].arg_count; ++a) {
       const ValueId v = f_.regions[r].first_arg + a;
-      if ((*module_)->types.is_scalar(f_.type(v))) out += ", " + value_name(**module_, f_, v) + " = " + text_of(x, v, kShort);
+      if ((*module_)->types.is_scalar(f_.type(v)))
+        out += ", " + value_name(**module_, f_, v) + " = " + text_of(x, v, kShort);
     }
     out += "\n";
   }
@@ -282,10 +292,12 @@ std::string Debugger::text_of(const Exec& x, ValueId value, size_t whole) const 
   const ValueStyle style{whole, std::min<size_t>(whole, 16)};
   const TypeId type = f_.type(value);
   if ((*module_)->types.is_token(type)) return "token";
-  if (slots_[value] != kNoSlot && (slots_[value] & kConstSlot)) return value_text(**module_, x.memory, type, x.at<std::byte>(slots_[value]), style);
+  if (slots_[value] != kNoSlot && (slots_[value] & kConstSlot))
+    return value_text(**module_, x.memory, type, x.at<std::byte>(slots_[value]), style);
   // A value without a step of its own is the bytes of its operand.
   for (ValueId v = value;;) {
-    if (const auto it = values_.find(v); it != values_.end()) return value_text(**module_, x.memory, type, it->second.data(), style);
+    if (const auto it = values_.find(v); it != values_.end())
+      return value_text(**module_, x.memory, type, it->second.data(), style);
     const InstId by = defined_by_[v];
     if (by == kNone || has_step_[by] || f_.insts[by].operand_count == 0) return {};
     v = f_.operands(by)[0];

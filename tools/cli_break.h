@@ -16,10 +16,10 @@ namespace tile::cli {
 
 /// Where to stop.
 struct Breakpoint {
-  std::string text;                                 ///< as given
-  std::string op;                                   ///< mnemonic, or empty
-  uint32_t line = 0;                                ///< or 0
-  std::optional<std::array<uint32_t, 3>> block;     ///< at its first operation
+  std::string text;                              ///< as given
+  std::string op;                                ///< mnemonic, or empty
+  uint32_t line = 0;                             ///< or 0
+  std::optional<std::array<uint32_t, 3>> block;  ///< at its first operation
 };
 /// Reads OP, LINE or @X[,Y[,Z]]. No value, and `why` says what is wrong, for anything else.
 [[nodiscard]] std::optional<Breakpoint> parse_breakpoint(const std::string& text, std::string& why);
@@ -54,15 +54,15 @@ class Debugger : public Observer {
   const Function& f_;
   std::vector<Breakpoint> breakpoints_;
   std::vector<Slot> slots_;
-  std::vector<InstId> defined_by_;                  // by value; kNone for arguments
-  std::vector<uint8_t> has_step_;                   // by instruction
-  std::vector<ValueId> region_end_;                 // by region: the value after those that it defines
+  std::vector<InstId> defined_by_;   // by value; kNone for arguments
+  std::vector<uint8_t> has_step_;    // by instruction
+  std::vector<ValueId> region_end_;  // by region: the value after those that it defines
   StepTable table_;
   const Plan* plan_ = nullptr;
   // Copies: storage is reused as soon as the machine has read a value for the last time.
   std::map<ValueId, std::vector<std::byte>> values_;
   Mode mode_ = Mode::Run;
-  uint32_t depth_ = 0;                              // Mode::Next: stop at this depth or less
+  uint32_t depth_ = 0;  // Mode::Next: stop at this depth or less
   bool block_start_ = false;
   std::string input_;
   std::string last_ = "step";

@@ -71,7 +71,8 @@ class LineFile {
 class OrderedPrints : public Observer {
  public:
   using Print = std::function<void(const std::string&)>;
-  OrderedPrints(Print print, bool in_order, bool with_block) : print_(std::move(print)), in_order_(in_order), with_block_(with_block) {}
+  OrderedPrints(Print print, bool in_order, bool with_block)
+      : print_(std::move(print)), in_order_(in_order), with_block_(with_block) {}
 
   void launch_begin(const Launch& launch) override {
     grid_ = launch.grid;
@@ -103,7 +104,8 @@ class OrderedPrints : public Observer {
 
  private:
   std::string prefixed(const std::string& text) const {
-    const std::string head = "[block " + std::to_string(current % grid_.x) + "," + std::to_string(current / grid_.x % grid_.y) + "," +
+    const std::string head = "[block " + std::to_string(current % grid_.x) + "," +
+                             std::to_string(current / grid_.x % grid_.y) + "," +
                              std::to_string(current / grid_.x / grid_.y) + "] ";
     std::string out;
     for (size_t at = 0; at < text.size();) {
@@ -125,45 +127,72 @@ class OrderedPrints : public Observer {
   Print print_;
   bool in_order_, with_block_;
   Grid grid_;
-  uint64_t next_ = 0;                      // the lowest block that has not ended
-  std::set<uint64_t> ended_;               // beyond it
+  uint64_t next_ = 0;         // the lowest block that has not ended
+  std::set<uint64_t> ended_;  // beyond it
   std::map<uint64_t, std::string> held_;
 };
 thread_local uint64_t OrderedPrints::current = 0;
 
-bool ends_with(const std::string& text, std::string_view end) { return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0; }
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
 
 }  // namespace
 
 void add_observe_options(CLI::App& app, ObserveSettings& s) {
   const char* group = "Seeing what happens (spec/tools.md)";
-  app.add_flag("--trace{-}", s.trace, "Tell every executed operation with its values, on standard error or in --trace=FILE; runs on one thread")->group(group);
+  app.add_flag(
+         "--trace{-}", s.trace,
+         "Tell every executed operation with its values, on standard error or in --trace=FILE; runs on one thread")
+      ->group(group);
   app.add_option("--trace-block", s.trace_block, "Trace this block only: X[,Y[,Z]]")->group(group);
-  app.add_option("--trace-op", s.trace_ops, "Trace these operations only: NAME[,NAME...]")->delimiter(',')->allow_extra_args(false)->group(group);
-  app.add_option("--trace-line", s.trace_line, "Trace this line only: of the text, or of the debug locations of bytecode")->group(group);
-  app.add_flag("--profile{-}", s.profile, "Print time, bytes and arithmetic of operations and lines; --profile=FILE.json writes them too")->group(group);
-  app.add_option("--profile-trace", s.profile_trace, "Write blocks and operations on a time line, for ui.perfetto.dev or chrome://tracing")->group(group);
-  app.add_option("--access-map", s.access_map, "Draw which block touches which part of each array: FILE.svg or FILE.html")->group(group);
-  app.add_flag("--ordered-prints", s.ordered_prints, "Show what blocks print in the order of their numbers")->group(group);
-  app.add_flag("--print-blocks", s.print_blocks, "Start every printed line with [block X,Y,Z]")->group(group);
-  app.add_option("--break", s.breaks, "Stop at an operation, a line or a block and ask what to do: OP, LINE or @X[,Y[,Z]]; runs on one thread")
+  app.add_option("--trace-op", s.trace_ops, "Trace these operations only: NAME[,NAME...]")
+      ->delimiter(',')
       ->allow_extra_args(false)
       ->group(group);
-  app.add_option("--bundle", s.bundle, "Write kernel, arguments, options and hashes of the results into one file, for tilevm replay FILE")->group(group);
-  app.add_option("--time-limit", s.time_limit, "Stop after so many seconds (exit 6); 0: no limit")->check(CLI::Range(0.0, 1e9))->group(group);
+  app.add_option("--trace-line", s.trace_line,
+                 "Trace this line only: of the text, or of the debug locations of bytecode")
+      ->group(group);
+  app.add_flag("--profile{-}", s.profile,
+               "Print time, bytes and arithmetic of operations and lines; --profile=FILE.json writes them too")
+      ->group(group);
+  app.add_option("--profile-trace", s.profile_trace,
+                 "Write blocks and operations on a time line, for ui.perfetto.dev or chrome://tracing")
+      ->group(group);
+  app.add_option("--access-map", s.access_map,
+                 "Draw which block touches which part of each array: FILE.svg or FILE.html")
+      ->group(group);
+  app.add_flag("--ordered-prints", s.ordered_prints, "Show what blocks print in the order of their numbers")
+      ->group(group);
+  app.add_flag("--print-blocks", s.print_blocks, "Start every printed line with [block X,Y,Z]")->group(group);
+  app.add_option(
+         "--break", s.breaks,
+         "Stop at an operation, a line or a block and ask what to do: OP, LINE or @X[,Y[,Z]]; runs on one thread")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_option("--bundle", s.bundle,
+                 "Write kernel, arguments, options and hashes of the results into one file, for tilevm replay FILE")
+      ->group(group);
+  app.add_option("--time-limit", s.time_limit, "Stop after so many seconds (exit 6); 0: no limit")
+      ->check(CLI::Range(0.0, 1e9))
+      ->group(group);
 }
 
-int check_observe_options(const ObserveSettings& s, const std::string& program, const std::string& kernel, const CommonOptions& common) {
+int check_observe_options(const ObserveSettings& s, const std::string& program, const std::string& kernel,
+                          const CommonOptions& common) {
   if (s.trace.empty() && (!s.trace_block.empty() || !s.trace_ops.empty() || s.trace_line > 0))
-    return usage_error(program, "--trace-block, --trace-op and --trace-line choose what --trace shows", common, "add --trace");
+    return usage_error(program, "--trace-block, --trace-op and --trace-line choose what --trace shows", common,
+                       "add --trace");
   if (!s.trace_block.empty() && !parse_block(s.trace_block))
-    return usage_error(program, "--trace-block: '" + s.trace_block + "' is not a block", common, "write it as X, X,Y or X,Y,Z");
+    return usage_error(program, "--trace-block: '" + s.trace_block + "' is not a block", common,
+                       "write it as X, X,Y or X,Y,Z");
   for (const std::string& name : s.trace_ops) {
     if (find_op(name)) continue;
     std::vector<std::string_view> names;
     for (const OpDef& op : op_rows()) names.push_back(op.name);
     const std::string near = nearest(name, names);
-    return usage_error(program, "--trace-op: there is no operation '" + name + "'", common, near.empty() ? "tileasm ops lists them" : "did you mean '" + near + "'?");
+    return usage_error(program, "--trace-op: there is no operation '" + name + "'", common,
+                       near.empty() ? "tileasm ops lists them" : "did you mean '" + near + "'?");
   }
   if (!s.access_map.empty() && !ends_with(s.access_map, ".svg") && !ends_with(s.access_map, ".html"))
     return usage_error(program, "--access-map: '" + s.access_map + "' ends neither in .svg nor in .html", common);
@@ -171,7 +200,8 @@ int check_observe_options(const ObserveSettings& s, const std::string& program, 
     std::string why;
     if (!parse_breakpoint(text, why)) return usage_error(program, "--break: " + why, common);
   }
-  if (!s.breaks.empty() && kernel == "-") return usage_error(program, "--break reads commands from standard input, where the kernel comes from", common);
+  if (!s.breaks.empty() && kernel == "-")
+    return usage_error(program, "--break reads commands from standard input, where the kernel comes from", common);
   return 0;
 }
 
@@ -184,7 +214,8 @@ struct Watch::Parts {
   std::unique_ptr<Debugger> debugger;
 };
 
-Watch::Watch(const ObserveSettings& settings, Watched launch) : settings_(settings), launch_(std::move(launch)), parts_(std::make_unique<Parts>()) {}
+Watch::Watch(const ObserveSettings& settings, Watched launch)
+    : settings_(settings), launch_(std::move(launch)), parts_(std::make_unique<Parts>()) {}
 Watch::~Watch() = default;
 
 Status Watch::begin(RunOptions& options, Diagnostics& diags) {
@@ -201,7 +232,8 @@ Status Watch::begin(RunOptions& options, Diagnostics& diags) {
     if (!s.trace_block.empty()) filter.block = parse_block(s.trace_block);
     for (const std::string& name : s.trace_ops) filter.ops.emplace_back(find_op(name)->name);
     filter.line = s.trace_line;
-    p.trace = std::make_unique<Trace>(launch_.module, *launch_.entry, std::move(filter), [&p](std::string_view text) { p.trace_file.write(text); });
+    p.trace = std::make_unique<Trace>(launch_.module, *launch_.entry, std::move(filter),
+                                      [&p](std::string_view text) { p.trace_file.write(text); });
     options.observers.push_back(p.trace.get());
   }
   if (!s.access_map.empty()) {
@@ -212,7 +244,8 @@ Status Watch::begin(RunOptions& options, Diagnostics& diags) {
       if (b < 0 || !seen.insert(b).second) continue;
       const Array& array = launch_.args->buffers[static_cast<size_t>(b)];
       // The CPU device adds buffers to its memory first and in order: their numbers are those of the allocations.
-      arrays.push_back({argument_label(a, a < launch_.names.size() ? launch_.names[a] : ""), array.type, array.shape, array.strides, array.offset, static_cast<uint64_t>(b)});
+      arrays.push_back({argument_label(a, a < launch_.names.size() ? launch_.names[a] : ""), array.type, array.shape,
+                        array.strides, array.offset, static_cast<uint64_t>(b)});
     }
     p.map = std::make_unique<AccessMap>(std::move(arrays));
     options.observers.push_back(p.map.get());
@@ -244,12 +277,18 @@ Status Watch::end(Diagnostics& diags) {
       const std::string table = profile_table(*p.profile, title);
       std::fwrite(table.data(), 1, table.size(), stderr);
     }
-    if (!s.profile.empty() && s.profile != "-") ok = write_output(s.profile, profile_json(*p.profile, title), diags).ok() && ok;
-    if (!s.profile_trace.empty()) ok = write_output(s.profile_trace, profile_trace(*p.profile, **launch_.module, *launch_.entry, title), diags).ok() && ok;
+    if (!s.profile.empty() && s.profile != "-")
+      ok = write_output(s.profile, profile_json(*p.profile, title), diags).ok() && ok;
+    if (!s.profile_trace.empty())
+      ok = write_output(s.profile_trace, profile_trace(*p.profile, **launch_.module, *launch_.entry, title), diags)
+               .ok() &&
+           ok;
   }
   if (p.map) {
     const std::string name = "@" + title.entry;
-    ok = write_output(s.access_map, ends_with(s.access_map, ".html") ? p.map->html(name) : p.map->svg(name), diags).ok() && ok;
+    ok = write_output(s.access_map, ends_with(s.access_map, ".html") ? p.map->html(name) : p.map->svg(name), diags)
+             .ok() &&
+         ok;
   }
   return ok ? Status() : Status(Failed);
 }

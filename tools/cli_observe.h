@@ -14,28 +14,29 @@
 namespace tile::cli {
 
 struct ObserveSettings {
-  std::string trace;                    ///< file; "-": standard error; empty: no trace
+  std::string trace;  ///< file; "-": standard error; empty: no trace
   std::string trace_block;
   std::vector<std::string> trace_ops;
   uint32_t trace_line = 0;
-  std::string profile;                  ///< file for JSON; "-": the table only; empty: no profile
+  std::string profile;  ///< file for JSON; "-": the table only; empty: no profile
   std::string profile_trace;
   std::string access_map;
   bool ordered_prints = false, print_blocks = false;
   std::vector<std::string> breaks;
   std::string bundle;
-  double time_limit = 0;                ///< seconds, 0: none
+  double time_limit = 0;  ///< seconds, 0: none
 };
 void add_observe_options(CLI::App& app, ObserveSettings& settings);
 /// Checks what the command line alone can tell; 0 or the exit status, with the error reported.
-[[nodiscard]] int check_observe_options(const ObserveSettings& settings, const std::string& program, const std::string& kernel, const CommonOptions& common);
+[[nodiscard]] int check_observe_options(const ObserveSettings& settings, const std::string& program,
+                                        const std::string& kernel, const CommonOptions& common);
 
 /// The launch that is watched.
 struct Watched {
   std::shared_ptr<const ValidModule> module;
   const Function* entry = nullptr;
   LaunchGrid grid = {1, 1, 1};
-  std::span<const std::string> names;   ///< of the arguments
+  std::span<const std::string> names;  ///< of the arguments
   const LaunchArguments* args = nullptr;
 };
 

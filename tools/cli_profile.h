@@ -1,4 +1,5 @@
-// Renderings of a profile: a table, JSON, and a trace that Perfetto and chrome://tracing open. Described in spec/tools.md.
+// Renderings of a profile: a table, JSON, and a trace that Perfetto and chrome://tracing open. Described in
+// spec/tools.md.
 #pragma once
 
 #include <string>
@@ -17,6 +18,7 @@ struct ProfileTitle {
 [[nodiscard]] std::string profile_table(const Profile& profile, const ProfileTitle& title);
 [[nodiscard]] std::string profile_json(const Profile& profile, const ProfileTitle& title);
 /// Trace-event JSON: one thread for each worker, blocks with the operations inside them.
-[[nodiscard]] std::string profile_trace(const Profile& profile, const Module& module, const Function& entry, const ProfileTitle& title);
+[[nodiscard]] std::string profile_trace(const Profile& profile, const Module& module, const Function& entry,
+                                        const ProfileTitle& title);
 
 }  // namespace tile::cli

@@ -27,7 +27,9 @@ void write_all(const char* text, size_t size) {
     size -= static_cast<size_t>(n);
   }
 }
-void write_text(const char* text) { write_all(text, std::strlen(text)); }
+void write_text(const char* text) {
+  write_all(text, std::strlen(text));
+}
 void write_number(uint64_t n) {
   char digits[24];
   size_t at = sizeof digits;
@@ -82,7 +84,8 @@ void on_timer(int) {
   set_timer(StopGuard::kGraceSeconds);
 }
 
-struct sigaction interrupt_before {}, timer_before {};
+struct sigaction interrupt_before {
+}, timer_before{};
 
 }  // namespace
 
@@ -104,9 +107,15 @@ StopGuard::~StopGuard() {
   sigaction(SIGALRM, &timer_before, nullptr);
 }
 
-const std::atomic<bool>& stop_flag() { return stop; }
-StopReason stop_reason() { return static_cast<StopReason>(reason.load()); }
-void request_stop(StopReason why) { ask(why); }
+const std::atomic<bool>& stop_flag() {
+  return stop;
+}
+StopReason stop_reason() {
+  return static_cast<StopReason>(reason.load());
+}
+void request_stop(StopReason why) {
+  ask(why);
+}
 void note_progress(uint64_t done, uint64_t total) {
   blocks_done.store(done, std::memory_order_relaxed);
   blocks_total.store(total, std::memory_order_relaxed);

@@ -9,9 +9,9 @@ namespace tile::cli {
 
 enum class StopReason : int { None, Interrupt, TimeLimit, Quit };
 
-/// While it lives, an interrupt (SIGINT) or the end of the time limit asks the launch to stop instead of ending the process.
-/// Launches look at stop_flag() between blocks and operations; a launch that has not ended kGraceSeconds later is ended with the
-/// process, so that nothing is written. A second interrupt does that at once.
+/// While it lives, an interrupt (SIGINT) or the end of the time limit asks the launch to stop instead of ending the
+/// process. Launches look at stop_flag() between blocks and operations; a launch that has not ended kGraceSeconds later
+/// is ended with the process, so that nothing is written. A second interrupt does that at once.
 class StopGuard {
  public:
   static constexpr unsigned kGraceSeconds = 2;

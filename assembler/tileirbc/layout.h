@@ -1,5 +1,6 @@
 // What a tileirbc file chose where the form leaves a choice, so that its module can be written as it was read.
-// Not what the module says: without it, or once the module differs from what was read, the writer makes its own choices.
+// Not what the module says: without it, or once the module differs from what was read, the writer makes its own
+// choices.
 #pragma once
 
 #include <array>
@@ -69,8 +70,8 @@ struct FunctionChoice {
 }  // namespace tileirbc
 
 /// Tables are given by content, in the order of the file and with what nothing uses. Equal records may stand in a table
-/// more than once: then a stream says which one each use names, in the order of reading. A stream is empty where there is
-/// nothing to choose.
+/// more than once: then a stream says which one each use names, in the order of reading. A stream is empty where there
+/// is nothing to choose.
 struct TileirbcLayout {
   Version version;
   uint64_t fingerprint = 0;  ///< of the module that was read

@@ -190,9 +190,9 @@ bool Reader::decode_dense(uint64_t index, size_t at, TypeId tile_type, AttrId& o
   const std::string_view payload(reinterpret_cast<const char*>(r.data()), static_cast<size_t>(length));
   std::string bytes;
   if (!decode_payload(t.element, module_.types.element_count(tile_type), payload, bytes)) {
-    return fail(Code::E0109, at,
-                "the constant has " + std::to_string(length) + " bytes, which do not fit " +
-                    module_.types.print(tile_type));
+    return fail(
+        Code::E0109, at,
+        "the constant has " + std::to_string(length) + " bytes, which do not fit " + module_.types.print(tile_type));
   }
   constants_differ_ |= encode_payload(t.element, bytes) != payload;
   out = module_.attrs.dense(tile_type, std::move(bytes));

@@ -23,12 +23,12 @@ bool Reader::read_header(Cursor& c) {
     Place place;
     place.file = context_.file;
     place.byte_offset = sizeof kMagic;
-    (void)context_.diags->error(Code::E0103, std::move(place),
-                                "bytecode version " + std::to_string(header[0]) + "." + std::to_string(header[1]) +
-                                    ", expected 13.1 to 13.5",
-                                newer ? "13.5 is the newest version known; a partial reading shows what is known of a"
-                                        " newer file"
-                                      : "");
+    (void)context_.diags->error(
+        Code::E0103, std::move(place),
+        "bytecode version " + std::to_string(header[0]) + "." + std::to_string(header[1]) + ", expected 13.1 to 13.5",
+        newer ? "13.5 is the newest version known; a partial reading shows what is known of a"
+                " newer file"
+              : "");
     return false;
   }
   if (newer) {
@@ -88,13 +88,13 @@ bool Reader::find_sections(Cursor& c) {
     // Of two sections with one id the later one counts.
     sections_[static_cast<size_t>(section)] = {true, alignment, at, payload.pos(), c.pos()};
     std::erase_if(section_order_, [&](const SectionChoice& s) { return s.section == section; });
-    section_order_.push_back({section, alignment <= kMaxLayoutAlignment ? static_cast<uint32_t>(alignment)
-                                                                        : info(section).alignment});
+    section_order_.push_back(
+        {section, alignment <= kMaxLayoutAlignment ? static_cast<uint32_t>(alignment) : info(section).alignment});
   }
 }
 
 void Reader::warn(const Diagnostic& d, const std::string& lost) {
-  context_.diags->warn(d.place, d.message + "; " + lost);
+  warnings_.warn(d.place, d.message + "; " + lost);
 }
 
 bool Reader::check_sections() {

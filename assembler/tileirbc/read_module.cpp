@@ -20,10 +20,10 @@ Result<Module> read_tileirbc(std::span<const uint8_t> bytes, const std::string& 
 
 namespace tileirbc {
 
-Reader::Reader(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags,
-               TileirbcReadOptions options)
+Reader::Reader(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags, TileirbcReadOptions options)
     : bytes_(bytes),
       context_{.diags = &diags, .file = name},
+      warnings_(diags),
       options_(options),
       uses_left_(kUseFloor + kUsePerByte * uint64_t{bytes.size()}) {
   module_.file = name;

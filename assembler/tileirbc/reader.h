@@ -54,7 +54,7 @@ class Reader {
     const OpDef* def = nullptr;
     uint8_t regions_left = 0;
     bool in_region = false;
-    uint64_t ops_left = 0;  ///< in the open block
+    uint64_t ops_left = 0;      ///< in the open block
     size_t values_outside = 0;  ///< file numbers in use outside of the block
   };
   enum class RecordState : uint8_t { New, Active, Unknown, Scope, Location };
@@ -150,6 +150,7 @@ class Reader {
 
   std::span<const uint8_t> bytes_;
   ReadContext context_;
+  Diagnostics& warnings_;  // the caller's, while context_ may collect what is tried
   const TileirbcReadOptions options_;
   Version version_;       // whose rules are followed
   bool partial_ = false;  // the file is of a newer version
@@ -163,9 +164,9 @@ class Reader {
   std::vector<uint64_t> debug_lists_;  // by function: its location index
   DebugInfo debug_;
   std::vector<SectionChoice> section_order_;
-  std::unique_ptr<TileirbcLayout> layout_;  // null: not kept
-  bool raw_types_ = false;                  // types inside of types are given as indices and not looked at
-  bool constants_differ_ = false;           // some are not as the writer would write them
+  std::unique_ptr<TileirbcLayout> layout_;            // null: not kept
+  bool raw_types_ = false;                            // types inside of types are given as indices and not looked at
+  bool constants_differ_ = false;                     // some are not as the writer would write them
   std::unordered_map<AttrId, uint64_t> constant_of_;  // the constant that a value was decoded from
   size_t string_uses_end_ = 0;
 

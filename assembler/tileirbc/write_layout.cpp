@@ -44,7 +44,8 @@ void Writer::place_records() {
   list_written_.resize(l.lists.size());
 }
 
-/// The index by which type `i` of the layout is found; itself while it is being placed, as no used type contains itself.
+/// The index by which type `i` of the layout is found; itself while it is being placed, as no used type contains
+/// itself.
 uint32_t Writer::place_type(uint32_t i, int depth) {
   uint32_t& standard = type_standard_[i];
   if (standard != kNone || depth >= kMaxPlacedNesting) return standard != kNone ? standard : i;

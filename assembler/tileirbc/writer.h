@@ -89,11 +89,11 @@ class Writer {
   RecordTable strings_, types_, constants_, debug_;
   std::vector<uint32_t> string_index_, type_index_;  // by id; kNone if not asked for yet
   std::unordered_map<AttrId, uint32_t> constant_index_;
-  std::unordered_map<uint64_t, bool> holds_;    // by constant and value
-  std::vector<uint64_t> location_ref_;          // by LocId; kUnwritten if not asked for yet
+  std::unordered_map<uint64_t, bool> holds_;  // by constant and value
+  std::vector<uint64_t> location_ref_;        // by LocId; kUnwritten if not asked for yet
   std::unordered_map<ScopeId, uint64_t> scope_ref_;
-  std::vector<uint32_t> type_standard_;         // by index in the layout; kNone if not placed yet
-  std::vector<uint64_t> debug_standard_;        // the same, as references
+  std::vector<uint32_t> type_standard_;                  // by index in the layout; kNone if not placed yet
+  std::vector<uint64_t> debug_standard_;                 // the same, as references
   std::unordered_map<StringId, const Global*> globals_;  // by name; those not declared yet
   std::vector<std::vector<uint64_t>> debug_lists_;
   std::vector<bool> list_written_;

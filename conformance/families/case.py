@@ -36,6 +36,11 @@ def pack_bits(t, bits):
     return np.array(bits, dtype=np.uint64).astype(WORDS[n]).tobytes()
 
 
+def _json(d):
+    """One key a line at the top, everything below on the line of its key."""
+    return "{\n" + ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in d.items()) + "\n}\n"
+
+
 class Case:
     def __init__(self, family, name, tier="standard", ops=(), types=(), what=""):
         assert re.fullmatch(r"[A-Za-z0-9_.+-]+", name), name
@@ -137,7 +142,7 @@ class Case:
     def entries(self):
         """(file name, bytes) of the case, in a fixed order."""
         m = self.manifest()
-        yield "case.json", (json.dumps(m, indent=1) + "\n").encode()
+        yield "case.json", _json(m).encode()
         yield m["kernel"], self.kernel
         yield from self.files.items()
 

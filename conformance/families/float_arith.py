@@ -8,6 +8,7 @@ from oracle.rng import Rng
 IEEE = ("nearest_even", "zero", "negative_inf", "positive_inf")
 KINDS = ("wide", "near", "tie", "limit")
 BINARY = {"addf": exact.add, "subf": exact.sub, "mulf": exact.mul, "divf": exact.div}
+SMOKE = (("addf", "f32"), ("divf", "f16"), ("mulf", "bf16"), ("subf", "f64"))
 SHAPES = ([], [1], [2, 2, 8], [32], [8, 64])
 
 
@@ -59,7 +60,7 @@ def binary_cases():
         for t in BASE:
             for mode, ftz in modes(t):
                 stem = f"{op}.{label(mode, ftz)}.{t}"
-                tier = "smoke" if mode == "negative_inf" and not ftz and t in ("f16", "f32") or (ftz and mode is None) else "standard"
+                tier = "smoke" if mode == "negative_inf" and not ftz and (op, t) in SMOKE or (ftz and mode is None and op in ("addf", "mulf")) else "standard"
                 yield binary(op, fn, t, [32, 32], values.pairs(t, 1024, f"edge {op} {t}"), stem + ".edges", tier, mode, ftz)
                 for kind in KINDS if mode else ("wide",):
                     if ftz and kind in ("near", "tie"):
@@ -108,7 +109,7 @@ def fma_cases():
                 if not mode and kind != "edges":
                     continue
                 out = [exact.fma(t, a, b, c, mode=mode or "nearest_even", ftz=ftz) for a, b, c in triples]
-                case = Case("float_arith", f"fma.{label(mode, ftz)}.{t}.{kind}", "smoke" if mode == "zero" and kind == "cancel" else "standard", ["fma"], [t])
+                case = Case("float_arith", f"fma.{label(mode, ftz)}.{t}.{kind}", "smoke" if mode == "zero" and kind == "cancel" and t == "f32" and not ftz else "standard", ["fma"], [t])
                 n = len(triples)
                 yield elementwise(case, [n], [(t, [x[i] for x in triples]) for i in range(3)], [(t, out, {"rule": "exact"})],
                                   lambda k, v, s, m=mode, z=ftz, t=t: k.v(f"fma {v[0]}, {v[1]}, {v[2]}{spell(m, z)} : {tile(s, t)}"))
@@ -141,7 +142,7 @@ def unary_cases():
                     continue
                 tier = "full" if kind == "all" and mode in ("zero", "positive_inf") else "standard"
                 yield unary("sqrt", lambda t, b, m=mode, z=ftz: exact.sqrt(t, b, mode=m or "nearest_even", ftz=z), t, f"sqrt.{label(mode, ftz)}.{t}.{kind}", kind, bits,
-                            spell(mode, ftz), "smoke" if kind == "edges" and mode == "positive_inf" else tier)
+                            spell(mode, ftz), "smoke" if kind == "edges" and mode == "positive_inf" and t == "f16" else tier)
             for op, fn in (("absf", exact.absolute), ("negf", exact.negate), ("ceil", lambda t, b: exact.to_integer(t, b, True)),
                            ("floor", lambda t, b: exact.to_integer(t, b, False))):
                 yield unary(op, fn, t, f"{op}.{t}.{kind}", kind, bits, tier="smoke" if kind == "edges" and t == "f32" else "standard")
@@ -167,7 +168,7 @@ def extreme_cases():
                             pairs = pairs[:512] + ftz_pairs(t, 512, f"ftz {op}")
                         out = [exact.extreme(t, a, b, larger, prop, ftz) for a, b in pairs]
                         case = Case("float_arith", f"{op}{'.propagate' if prop else ''}{'.ftz' if ftz else ''}.{t}.{kind}",
-                                    "smoke" if kind == "edges" and t == "f32" else "standard", [op], [t])
+                                    "smoke" if kind == "edges" and t == "f32" and prop != ftz else "standard", [op], [t])
                         yield elementwise(case, [len(pairs)], [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])], [(t, out, {"rule": "exact"})],
                                           lambda k, v, s, op=op, w=words, t=t: k.v(f"{op} {v[0]}, {v[1]}{w} : {tile(s, t)}"))
 

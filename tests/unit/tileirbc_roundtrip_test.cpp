@@ -42,6 +42,13 @@ Module without_layout(Module m) {
   return m;
 }
 
+bool lacks_region(const Module& m) {
+  for (const Function& f : m.functions)
+    for (const Region& r : f.regions)
+      if (!r.present) return true;
+  return false;
+}
+
 /// What is written says the same as the module, and is a fixed point.
 void check_written(const Module& m, const File& written) {
   const Module again = read_ok(written);
@@ -79,13 +86,13 @@ TEST_CASE("tileirbc round trip: files come back byte for byte") {
 
 TEST_CASE("tileirbc round trip: unusual files come back unless they waste bytes") {
   const std::set<std::string> differ = {
-      "bool_byte_2",                   // true is written 1
-      "float64_identity_of_65_bits",   // more bits than there are
-      "padding_zero",                  // two kinds of padding
-      "section_twice",                 // the first of them does not count
-      "unused_table_entries",          // an unused type of a kind nobody knows
-      "varint_10_bytes",               // written short
-      "varint_not_shortest",           // written short
+      "bool_byte_2",                  // true is written 1
+      "float64_identity_of_65_bits",  // more bits than there are
+      "padding_zero",                 // two kinds of padding
+      "section_twice",                // the first of them does not count
+      "unused_table_entries",         // an unused type of a kind nobody knows
+      "varint_10_bytes",              // written short
+      "varint_not_shortest",          // written short
   };
   std::set<std::string> different;
   for (const auto& path : files("odd")) {
@@ -211,7 +218,8 @@ TEST_CASE("tileirbc round trip: what damaged files decode to is written as it is
           ++decoded;
           const auto again = read_tileirbc(*written, "in", diags);
           CHECK_MESSAGE(again, render(diags));
-          if (again && bit % 4 == 0) CHECK(text_of(*again) == text_of(*m));
+          // An else without a block is written as one that does nothing.
+          if (again && bit % 4 == 0 && !lacks_region(*m)) CHECK(text_of(*again) == text_of(*m));
           if (again) CHECK(*write_tileirbc(*again, *m->version, diags, {.provisional = true}) == *written);
         }
       }
@@ -223,8 +231,7 @@ TEST_CASE("tileirbc round trip: what damaged files decode to is written as it is
 
 TEST_CASE("tileirbc round trip: equal records stay apart, and each use names the one it named") {
   // Types 1 and 3 are tokens; the operations name 3, 1, 3.
-  const File bytes =
-      small_file({kSignature, "\x11", "\x03", "\x11"}, std::string("\x44\3\x44\1\x44\3", 6) + kReturn);
+  const File bytes = small_file({kSignature, "\x11", "\x03", "\x11"}, std::string("\x44\3\x44\1\x44\3", 6) + kReturn);
   const Module m = read_ok(bytes);
   CHECK(m.tileirbc_layout->type_uses.size() == 4);
   CHECK(write_ok(m) == bytes);
@@ -245,8 +252,12 @@ TEST_CASE("tileirbc round trip: streams are kept only where there is a choice") 
 
 TEST_CASE("tileirbc round trip: types that nothing can use are no danger") {
   // Pointers to themselves, to each other, in a chain deeper than the limit, to nowhere, and an unknown kind.
-  std::vector<std::string> types = {kSignature, std::string("\x0c\0\1", 3), std::string("\x0c\0\3", 3),
-                                    std::string("\x0c\0\2", 3), std::string("\x0c\0\x7f", 3), "\x7f"};
+  std::vector<std::string> types = {kSignature,
+                                    std::string("\x0c\0\1", 3),
+                                    std::string("\x0c\0\3", 3),
+                                    std::string("\x0c\0\2", 3),
+                                    std::string("\x0c\0\x7f", 3),
+                                    "\x7f"};
   for (char next = static_cast<char>(types.size() + 1); next < 100; ++next)
     types.push_back(std::string("\x0c\0", 2) + next);
   types.push_back("\3");

@@ -1,5 +1,5 @@
-// tileirbc: every file of tests/corpus decodes or fails as its class says, damaged files never crash, and what is written
-// is read back equal.
+// tileirbc: every file of tests/corpus decodes or fails as its class says, damaged files never crash, and what is
+// written is read back equal.
 #include "assembler/tileirbc/tileirbc.h"
 
 #include <doctest/doctest.h>

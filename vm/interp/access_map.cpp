@@ -88,7 +88,9 @@ void AccessMap::access(Exec& x, const Step&, const MemoryAccess& a) {
     Picture& p = pictures_[which];
     // Another argument may show the same memory with elements of another width.
     const int64_t own = std::max(1, info(p.array.type).memory_bits / 8), theirs = a.element_bytes;
-    const auto span = [&](int64_t at, int64_t n) { run(p, block, at / own, (at + n * theirs - 1) / own - at / own + 1, a.kind); };
+    const auto span = [&](int64_t at, int64_t n) {
+      run(p, block, at / own, (at + n * theirs - 1) / own - at / own + 1, a.kind);
+    };
     if (a.rank == 0) {
       span(byte, 1);
       continue;

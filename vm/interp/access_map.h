@@ -23,28 +23,29 @@ struct MappedArray {
 
 class AccessMap : public Observer {
  public:
-  static constexpr int64_t kMaxCells = 128;       ///< along each side; 512 along a single row
-  static constexpr size_t kMaxBlocks = 12;        ///< that a cell names
-  static constexpr int64_t kMaxTracked = 1 << 24; ///< elements of arrays for which writes to one element by several blocks are found
+  static constexpr int64_t kMaxCells = 128;  ///< along each side; 512 along a single row
+  static constexpr size_t kMaxBlocks = 12;   ///< that a cell names
+  static constexpr int64_t kMaxTracked =
+      1 << 24;  ///< elements of arrays for which writes to one element by several blocks are found
 
   /// The blocks that touch a cell, the lowest numbers first.
   struct Cell {
     std::array<uint64_t, kMaxBlocks> blocks;
     uint8_t count = 0;
-    bool more = false;     ///< there are others
-    bool shared = false;   ///< writes: some element is written by several blocks
+    bool more = false;    ///< there are others
+    bool shared = false;  ///< writes: some element is written by several blocks
     void add(uint64_t block);
   };
   struct Picture {
     MappedArray array;
-    int64_t rows = 1, columns = 1;           ///< of the array
-    int64_t cell_rows = 1, cell_columns = 1; ///< elements that a cell stands for
-    int64_t grid_rows = 1, grid_columns = 1; ///< cells
-    std::vector<size_t> order;               ///< dimensions by descending stride
-    bool by_memory = false;                  ///< strides that overlap: shown in the order of memory
-    bool tracked = false;                    ///< Cell::shared is known
-    std::vector<Cell> reads, writes;         ///< row-major
-    std::vector<uint32_t> writer;            ///< by element: 1 + number of the first block that wrote it
+    int64_t rows = 1, columns = 1;            ///< of the array
+    int64_t cell_rows = 1, cell_columns = 1;  ///< elements that a cell stands for
+    int64_t grid_rows = 1, grid_columns = 1;  ///< cells
+    std::vector<size_t> order;                ///< dimensions by descending stride
+    bool by_memory = false;                   ///< strides that overlap: shown in the order of memory
+    bool tracked = false;                     ///< Cell::shared is known
+    std::vector<Cell> reads, writes;          ///< row-major
+    std::vector<uint32_t> writer;             ///< by element: 1 + number of the first block that wrote it
   };
 
   explicit AccessMap(std::vector<MappedArray> arrays);

@@ -1,4 +1,5 @@
-// Draws an access map: cells coloured by the lowest number of a block that touches them, from blue (first) to red (last).
+// Draws an access map: cells coloured by the lowest number of a block that touches them, from blue (first) to red
+// (last).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,11 +16,21 @@ std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c; break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        break;
     }
   }
   return out;
@@ -35,7 +46,8 @@ std::string number(double x) {
 }
 
 std::string block_name(uint64_t linear, const Grid& g) {
-  return std::to_string(linear % g.x) + "," + std::to_string(linear / g.x % g.y) + "," + std::to_string(linear / g.x / g.y);
+  return std::to_string(linear % g.x) + "," + std::to_string(linear / g.x % g.y) + "," +
+         std::to_string(linear / g.x / g.y);
 }
 
 /// "#rrggbb" of a hue from 0 (red) to 240 (blue) with saturation 0.7. Viewers differ in whether they know hsl().
@@ -48,7 +60,8 @@ std::string color_of(double hue, double lightness) {
   rgb[o[0]] = chroma;
   rgb[o[1]] = second;
   char buffer[8];
-  std::snprintf(buffer, sizeof buffer, "#%02x%02x%02x", static_cast<unsigned>((rgb[0] + base) * 255 + 0.5) & 255u, static_cast<unsigned>((rgb[1] + base) * 255 + 0.5) & 255u,
+  std::snprintf(buffer, sizeof buffer, "#%02x%02x%02x", static_cast<unsigned>((rgb[0] + base) * 255 + 0.5) & 255u,
+                static_cast<unsigned>((rgb[1] + base) * 255 + 0.5) & 255u,
                 static_cast<unsigned>((rgb[2] + base) * 255 + 0.5) & 255u);
   return buffer;
 }
@@ -59,10 +72,13 @@ std::string color(uint64_t block, uint64_t blocks) {
   return color_of(240 - 240 * place, block % 2 ? 0.62 : 0.5);
 }
 
-std::string range(int64_t first, int64_t count) { return count == 1 ? std::to_string(first) : std::to_string(first) + ".." + std::to_string(first + count - 1); }
+std::string range(int64_t first, int64_t count) {
+  return count == 1 ? std::to_string(first) : std::to_string(first) + ".." + std::to_string(first + count - 1);
+}
 
 bool same(const AccessMap::Cell& a, const AccessMap::Cell& b) {
-  return a.count == b.count && a.more == b.more && a.shared == b.shared && std::equal(a.blocks.begin(), a.blocks.begin() + a.count, b.blocks.begin());
+  return a.count == b.count && a.more == b.more && a.shared == b.shared &&
+         std::equal(a.blocks.begin(), a.blocks.begin() + a.count, b.blocks.begin());
 }
 
 class Panel {
@@ -70,11 +86,14 @@ class Panel {
   Panel(const AccessMap::Picture& p, const Grid& grid, double height) : p_(p), grid_(grid), height_(height) {}
 
   std::string draw(const std::vector<AccessMap::Cell>& cells, double x0, double y0, const char* verb) {
-    std::string out = "<rect x=\"" + number(x0) + "\" y=\"" + number(y0) + "\" width=\"" + std::to_string(kPanel) + "\" height=\"" + number(height_) +
-                      "\" fill=\"#eee\"/>\n";
-    const double w = static_cast<double>(kPanel) / static_cast<double>(p_.grid_columns), h = height_ / static_cast<double>(p_.grid_rows);
+    std::string out = "<rect x=\"" + number(x0) + "\" y=\"" + number(y0) + "\" width=\"" + std::to_string(kPanel) +
+                      "\" height=\"" + number(height_) + "\" fill=\"#eee\"/>\n";
+    const double w = static_cast<double>(kPanel) / static_cast<double>(p_.grid_columns),
+                 h = height_ / static_cast<double>(p_.grid_rows);
     std::string marks;
-    const auto at = [&](int64_t r, int64_t c) -> const AccessMap::Cell& { return cells[static_cast<size_t>(r * p_.grid_columns + c)]; };
+    const auto at = [&](int64_t r, int64_t c) -> const AccessMap::Cell& {
+      return cells[static_cast<size_t>(r * p_.grid_columns + c)];
+    };
     std::vector<uint8_t> drawn(cells.size(), 0);
     for (int64_t r = 0; r < p_.grid_rows; ++r) {
       for (int64_t c = 0; c < p_.grid_columns; ++c) {
@@ -82,7 +101,9 @@ class Panel {
         if (cell.count == 0 || drawn[static_cast<size_t>(r * p_.grid_columns + c)]) continue;
         // The largest rectangle of equal cells to the right, then down.
         int64_t right = c + 1, down = r + 1;
-        while (right < p_.grid_columns && !drawn[static_cast<size_t>(r * p_.grid_columns + right)] && same(cell, at(r, right))) ++right;
+        while (right < p_.grid_columns && !drawn[static_cast<size_t>(r * p_.grid_columns + right)] &&
+               same(cell, at(r, right)))
+          ++right;
         const auto row_is_same = [&](int64_t row) {
           for (int64_t k = c; k < right; ++k)
             if (drawn[static_cast<size_t>(row * p_.grid_columns + k)] || !same(cell, at(row, k))) return false;
@@ -93,8 +114,10 @@ class Panel {
           for (int64_t k = c; k < right; ++k) drawn[static_cast<size_t>(row * p_.grid_columns + k)] = 1;
         const double x = x0 + w * static_cast<double>(c), y = y0 + h * static_cast<double>(r);
         const double width = w * static_cast<double>(right - c), height = h * static_cast<double>(down - r);
-        const std::string box = " x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) + "\" height=\"" + number(height) + "\"";
-        out += "<rect" + box + " fill=\"" + color(cell.blocks[0], grid_.blocks()) + "\"><title>" + title(cell, r, down, c, right, verb) + "</title></rect>\n";
+        const std::string box = " x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
+                                "\" height=\"" + number(height) + "\"";
+        out += "<rect" + box + " fill=\"" + color(cell.blocks[0], grid_.blocks()) + "\"><title>" +
+               title(cell, r, down, c, right, verb) + "</title></rect>\n";
         if (cell.shared) marks += "<rect" + box + " fill=\"url(#shared)\" pointer-events=\"none\"/>\n";
         extend(cell.blocks[0], x, y, width, height);
       }
@@ -107,10 +130,12 @@ class Panel {
     double left, top, right, bottom, area;
   };
 
-  std::string title(const AccessMap::Cell& cell, int64_t r, int64_t down, int64_t c, int64_t right, const char* verb) const {
+  std::string title(const AccessMap::Cell& cell, int64_t r, int64_t down, int64_t c, int64_t right,
+                    const char* verb) const {
     const int64_t first = c * p_.cell_columns, columns = std::min(right * p_.cell_columns, p_.columns) - first;
     const int64_t row = r * p_.cell_rows, rows = std::min(down * p_.cell_rows, p_.rows) - row;
-    std::string out = p_.rows > 1 ? "rows " + range(row, rows) + ", columns " + range(first, columns) : "elements " + range(first, columns);
+    std::string out = p_.rows > 1 ? "rows " + range(row, rows) + ", columns " + range(first, columns)
+                                  : "elements " + range(first, columns);
     out += std::string(" ") + verb + (cell.count == 1 && !cell.more ? " by block " : " by blocks ");
     for (uint8_t k = 0; k < cell.count; ++k) out += (k ? "  " : "") + block_name(cell.blocks[k], grid_);
     if (cell.more) out += " and more";
@@ -137,7 +162,8 @@ class Panel {
       if (grid_.z == 1) name.resize(name.rfind(','));
       if (grid_.z == 1 && grid_.y == 1) name.resize(name.rfind(','));
       if (h < 11 || w < 6.5 * static_cast<double>(name.size()) + 2 || e.area < 0.99 * w * h) continue;
-      out += "<text x=\"" + number((e.left + e.right) / 2) + "\" y=\"" + number((e.top + e.bottom) / 2 + 3.5) + "\" class=\"b\">" + name + "</text>\n";
+      out += "<text x=\"" + number((e.left + e.right) / 2) + "\" y=\"" + number((e.top + e.bottom) / 2 + 3.5) +
+             "\" class=\"b\">" + name + "</text>\n";
     }
     extents_.clear();
     return out;
@@ -160,47 +186,61 @@ std::string list(const std::vector<int64_t>& values) {
 std::string AccessMap::svg(const std::string& title) const {
   std::string body;
   double y = kMargin + kLabel;
-  body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\" class=\"t\">" + escaped(title) + "</text>\n";
+  body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\" class=\"t\">" + escaped(title) +
+          "</text>\n";
   y += kLabel;
-  body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\">grid " + std::to_string(grid_.x) + " x " + std::to_string(grid_.y) +
-          " x " + std::to_string(grid_.z) + "; colour: lowest block that touches it</text>\n";
+  body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\">grid " + std::to_string(grid_.x) +
+          " x " + std::to_string(grid_.y) + " x " + std::to_string(grid_.z) +
+          "; colour: lowest block that touches it</text>\n";
   const uint64_t blocks = grid_.blocks();
   const int bar = 120, at = kMargin + kPanel + kGap + 50;
   body += "<text x=\"" + std::to_string(kMargin + kPanel + kGap) + "\" y=\"" + number(y - 4) + "\">block 0</text>\n";
   for (int k = 0; k < bar; k += 4)
-    body += "<rect x=\"" + std::to_string(at + k) + "\" y=\"" + number(y - 14) + "\" width=\"4\" height=\"12\" fill=\"" + color_of(240.0 - 240.0 * k / (bar - 4), 0.5) + "\"/>\n";
-  body += "<text x=\"" + std::to_string(at + bar + 6) + "\" y=\"" + number(y - 4) + "\">block " + std::to_string(blocks - 1) + "</text>\n";
+    body += "<rect x=\"" + std::to_string(at + k) + "\" y=\"" + number(y - 14) +
+            "\" width=\"4\" height=\"12\" fill=\"" + color_of(240.0 - 240.0 * k / (bar - 4), 0.5) + "\"/>\n";
+  body += "<text x=\"" + std::to_string(at + bar + 6) + "\" y=\"" + number(y - 4) + "\">block " +
+          std::to_string(blocks - 1) + "</text>\n";
   y += 10;
   for (const Picture& p : pictures_) {
-    const double height = std::clamp(static_cast<double>(kPanel) * static_cast<double>(p.rows) / static_cast<double>(p.columns), 24.0, 1.0 * kPanel);
+    const double height = std::clamp(
+        static_cast<double>(kPanel) * static_cast<double>(p.rows) / static_cast<double>(p.columns), 24.0, 1.0 * kPanel);
     std::string caption = p.array.name + ": " + std::string(info(p.array.type).name) + list(p.array.shape);
     if (p.by_memory) {
       caption += ", in the order of memory";
     } else if (p.array.shape.size() > 2) {
       caption += ", all dimensions but the last as rows";
     }
-    if (p.cell_rows > 1 || p.cell_columns > 1) caption += ", a cell is " + std::to_string(p.cell_rows) + " x " + std::to_string(p.cell_columns) + " elements";
+    if (p.cell_rows > 1 || p.cell_columns > 1)
+      caption += ", a cell is " + std::to_string(p.cell_rows) + " x " + std::to_string(p.cell_columns) + " elements";
     if (!p.tracked) caption += ", writes by several blocks are not told apart";
     y += kLabel;
-    body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\" class=\"t\">" + escaped(caption) + "</text>\n";
+    body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\" class=\"t\">" + escaped(caption) +
+            "</text>\n";
     y += kLabel;
-    body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\">read</text>\n<text x=\"" + std::to_string(kMargin + kPanel + kGap) + "\" y=\"" +
-            number(y - 4) + "\">written</text>\n";
+    body += "<text x=\"" + std::to_string(kMargin) + "\" y=\"" + number(y - 4) + "\">read</text>\n<text x=\"" +
+            std::to_string(kMargin + kPanel + kGap) + "\" y=\"" + number(y - 4) + "\">written</text>\n";
     Panel panel(p, grid_, height);
     body += panel.draw(p.reads, kMargin, y, "read");
     body += panel.draw(p.writes, kMargin + kPanel + kGap, y, "written");
     y += height + 12;
   }
   const std::string width = std::to_string(2 * kMargin + 2 * kPanel + kGap), height = number(y + kMargin);
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height + "\" viewBox=\"0 0 " + width + " " + height +
-         "\">\n<style>text{font:12px sans-serif;fill:#222}.t{font-weight:bold}.b{font-size:10px;fill:#fff;text-anchor:middle;pointer-events:none;stroke:#000;stroke-opacity:.4;stroke-width:2px;paint-order:stroke}rect{shape-rendering:crispEdges}</style>\n"
-         "<defs><pattern id=\"shared\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 6L6 0\" stroke=\"#000\" stroke-width=\"1.5\"/>"
-         "</pattern></defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + body + "</svg>\n";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height + "\" viewBox=\"0 0 " +
+         width + " " + height +
+         "\">\n<style>text{font:12px "
+         "sans-serif;fill:#222}.t{font-weight:bold}.b{font-size:10px;fill:#fff;text-anchor:middle;pointer-events:none;"
+         "stroke:#000;stroke-opacity:.4;stroke-width:2px;paint-order:stroke}rect{shape-rendering:crispEdges}</style>\n"
+         "<defs><pattern id=\"shared\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 6L6 0\" "
+         "stroke=\"#000\" stroke-width=\"1.5\"/>"
+         "</pattern></defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
+         body + "</svg>\n";
 }
 
 std::string AccessMap::html(const std::string& title) const {
-  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + escaped(title) + "</title></head>\n<body>\n" + svg(title) +
-         "<p>Hover a cell to see its elements and blocks. Hatched: several blocks write the same element.</p>\n</body>\n</html>\n";
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + escaped(title) +
+         "</title></head>\n<body>\n" + svg(title) +
+         "<p>Hover a cell to see its elements and blocks. Hatched: several blocks write the same "
+         "element.</p>\n</body>\n</html>\n";
 }
 
 }  // namespace tile

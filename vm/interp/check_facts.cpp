@@ -29,6 +29,10 @@ CheckFacts::CheckFacts(const std::shared_ptr<const ValidModule>& valid, const Pl
     return kNone;
   };
   for (InstId i = 0; i < f.insts.size(); ++i) {
+    for (const ValueId v : f.operands(i))
+      if (is_token(v)) ops_[i].tokens.push_back(v);
+    for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
+      if (is_token(f.result(i, k))) ops_[i].token = f.result(i, k);
     const uint32_t ordering = attr(i, "memory_ordering_semantics"), scope = attr(i, "memory_scope");
     if (ordering == kNone) continue;
     Op& o = ops_[i];

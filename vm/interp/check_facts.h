@@ -26,6 +26,8 @@ class CheckFacts {
     unsigned element_bits = 8;     ///< in memory
     uint32_t ordinal = 0;          ///< among the accesses of the entry
     // Operands by role; kNone where the operation has none.
+    std::vector<ValueId> tokens;   ///< operands
+    ValueId token = kNone;         ///< the result
     ValueId pointers = kNone, view = kNone, mask = kNone, padding = kNone, value = kNone, loaded = kNone;
     // Control flow: copies before the step runs (initial values, terminators) and after it is done (results of for).
     std::vector<Carry> before, after;

@@ -60,7 +60,7 @@ void Findings::launch_end(const Launch& launch) {
     Diagnostic d;
     d.code = e.finding.code;
     d.place = module.place(f, e.finding.inst);
-    d.message = std::string(f.def(e.finding.inst).name) + ": " + e.finding.message + ", in block " + e.where;
+    d.message = std::string(f.def(e.finding.inst).name) + ": " + e.finding.message + (e.finding.names_blocks ? "" : ", in block " + e.where);
     for (auto& [inst, text] : e.finding.others) d.notes.push_back({module.place(f, inst), std::move(text)});
     d.help = std::move(e.finding.help);
     launch.diags->error(std::move(d));

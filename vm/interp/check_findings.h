@@ -21,6 +21,7 @@ class Findings {
     std::string message;  ///< without the block, which is added
     std::vector<std::pair<InstId, std::string>> others;
     std::string help;
+    bool names_blocks = false;  ///< the message says itself which blocks it is about
   };
 
   void launch_begin();

@@ -12,7 +12,7 @@ class OrderCheck : public CheckPart {
   OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) : CheckPart(facts, findings), tokens_(tokens) {}
 
   void launch_begin(const Launch& launch) override {
-    workers_ = std::vector<Worker>(launch.threads);
+    if (workers_.size() != launch.threads) workers_ = std::vector<Worker>(launch.threads);
     for (Worker& w : workers_) w.shadow.begin(*launch.memory, false);
   }
   void block_begin(Exec& x) override {

@@ -96,12 +96,16 @@ class RaceCheck : public CheckPart {
   }
 
   void launch_begin(const Launch& launch) override {
-    shadow_.begin(*launch.memory, true);
+    const bool kept = shadow_.begin(*launch.memory, launch.threads > 1);
     workers_ = std::vector<Worker>(launch.threads);
     // Numbers of accesses have 32 bits: block * accesses of the entry + which of them.
     const uint64_t most = UINT32_MAX / std::max(1u, facts.accesses()), plane = uint64_t{launch.grid.x} * launch.grid.y;
     off_ = plane >= most || plane * launch.grid.z >= most;
     if (off_) findings.remark("the grid is too large for the check of races");
+    // Cells of an earlier launch are known by their numbers, unless these start anew.
+    base_ = kept && !sync_ && !off_ && before_ + uint64_t{plane} * launch.grid.z * facts.accesses() < UINT32_MAX ? before_ : 0;
+    if (base_ == 0) shadow_.clear();
+    before_ = base_ + plane * launch.grid.z * facts.accesses();
     order_.clear();
     seen_.assign(1, {});
   }
@@ -129,7 +133,7 @@ class RaceCheck : public CheckPart {
     Worker& w = workers_[x.worker];
     Present p{&x, s.inst, linear_block(x), 0, 0};
     if (!sync_) {
-      p.id = static_cast<uint32_t>(1 + p.block * facts.accesses() + op.ordinal);
+      p.id = static_cast<uint32_t>(1 + base_ + p.block * facts.accesses() + op.ordinal);
     } else {
       p.node = tokens_.current(x);
       if (p.node == 0) return;
@@ -191,11 +195,12 @@ class RaceCheck : public CheckPart {
       const std::lock_guard lock(order_.mutex);
       return seen_[id];
     }
-    return {(id - 1) / facts.accesses(), by_ordinal_[(id - 1) % facts.accesses()], 0, 0};
+    const uint64_t k = id - 1 - base_;
+    return {k / facts.accesses(), by_ordinal_[static_cast<size_t>(k % facts.accesses())], 0, 0};
   }
 
   Relation relation(const Present& p, uint32_t id, uint64_t at, bool conflict) {
-    if (id == 0) return Relation::None;
+    if (id <= base_) return Relation::None;
     const Seen e = seen(id);
     if (e.block == p.block) return Relation::Own;
     if (sync_) {
@@ -213,16 +218,17 @@ class RaceCheck : public CheckPart {
     if (!findings.wanted(*p.x, Code::T0114, a, b)) return;
     const Grid& g = p.x->launch.grid;
     const bool swapped = a != p.inst;
-    const auto who = [&](InstId i) {
+    const auto does = [&](InstId i) {
       const auto& o = facts.op(i);
-      return std::string(o.strong ? (o.device ? "" : "with the scope of one block, ") : "weak, ") + (o.writes ? "writes" : "reads");
+      return std::string(o.writes ? "writes " : "reads ") + (o.strong ? (o.device ? "" : "(in the scope of one block) ") : "(weak) ");
     };
     const uint64_t block_a = swapped ? e.block : p.block, block_b = swapped ? p.block : e.block;
     findings.add(*p.x, {Code::T0114, a,
-                        who(a) + " " + p.x->memory.describe(at) + " in block " + block_name(g, block_a) + ", which block " + block_name(g, block_b) +
-                            (facts.op(b).writes ? " writes too" : " reads") + "; nothing orders the two",
-                        {{b, "the access of block " + block_name(g, block_b) + ": " + who(b) + " the same bytes"}},
-                        sync_ ? "the token of the one must reach a release, and its acquire the other" : ""});
+                        "block " + block_name(g, block_a) + " " + does(a) + p.x->memory.describe(at) + "; block " + block_name(g, block_b) + " " + does(b) +
+                            "the same place, and nothing orders the two",
+                        {{b, "the access of block " + block_name(g, block_b)}},
+                        sync_ ? "the token of the one must reach a release, and the token of its acquire the other" : "",
+                        true});
   }
   ShadowCell written(const Present& p, const ShadowCell& c, uint64_t at) {
     ShadowCell n;
@@ -237,12 +243,13 @@ class RaceCheck : public CheckPart {
   }
   ShadowCell read(const Present& p, const ShadowCell& c, uint64_t at) {
     ShadowCell n = c;
-    for (const uint32_t id : {c.write, c.other}) (void)relation(p, id, at, true);
+    if (n.write <= base_) n.write = n.other = 0;
+    for (const uint32_t id : {n.write, n.other}) (void)relation(p, id, at, true);
     // Readers of two blocks are enough for a later write to meet one of another block; weak ones say more than strong ones.
     const bool strong = facts.op(p.inst).device;
     for (uint32_t* slot : {&n.read, &n.read2}) {
       if (*slot == p.id) return n;
-      if (*slot == 0) {
+      if (*slot <= base_) {
         *slot = p.id;
         return n;
       }
@@ -264,6 +271,7 @@ class RaceCheck : public CheckPart {
   TokenTracker& tokens_;
   const bool sync_;
   std::atomic<bool> off_{false};
+  uint64_t base_ = 0, before_ = 0;  // numbers up to base_ are from earlier launches; the next launch may begin at before_
   Shadow shadow_;
   SyncOrder order_;
   std::deque<Seen> seen_;  // accesses by number, where blocks synchronise; under the lock of order_

@@ -3,19 +3,22 @@
 
 namespace tile {
 
-void Shadow::begin(const Memory& memory, bool shared) {
+bool Shadow::begin(const Memory& memory, bool shared) {
   shared_ = shared;
+  const auto allocation = [&](uint64_t i) { return memory.find((i + 1) << Memory::kOffsetBits); };
+  size_t same = 0;
+  while (same < tables_.size() && allocation(same) && allocation(same)->size == tables_[same].size) ++same;
+  if (same > 0 && same == tables_.size() && !allocation(same)) return true;
   tables_.clear();
   made_ = 0;
-  for (uint64_t i = 0;; ++i) {
-    const Memory::Allocation* a = memory.find((i + 1) << Memory::kOffsetBits);
-    if (!a) break;
+  for (uint64_t i = 0; const Memory::Allocation* a = allocation(i); ++i) {
     Table t;
     t.size = a->size;
     t.count = static_cast<size_t>(a->size / kChunk + 1);
     t.chunks = std::make_unique<std::atomic<Chunk*>[]>(t.count);
     tables_.push_back(std::move(t));
   }
+  return false;
 }
 
 void Shadow::clear(size_t allocation) {

@@ -25,7 +25,8 @@ class Shadow {
   static constexpr uint64_t kChunk = kPage * kPagesOfChunk;
 
   /// @param shared  several threads call update(): each chunk is locked while its cells change
-  void begin(const Memory& memory, bool shared);
+  /// @return true if the allocations have the sizes they had before: the cells are still there
+  bool begin(const Memory& memory, bool shared);
   /// Forgets one allocation. Not while others update it.
   void clear(size_t allocation);
   /// Forgets everything.
@@ -62,7 +63,7 @@ class Shadow {
         Page& p = chunk.pages[at / kPage % kPagesOfChunk];
         const bool whole = at == page && until == page + kPage;
         if (whole && !p.cells) {
-          step(p.all, at);
+          step(p.all, at);  // the common case
         } else {
           unfold(p, (at | until) % 4 != 0);
           const unsigned shift = p.bytes ? 0 : 2;

@@ -67,48 +67,48 @@ bool TokenGraph::ordered(Node before, Node after) const {
 }
 
 void TokenTracker::launch_begin(const Launch& launch) {
-  workers_.assign(launch.threads, {});
+  if (workers_.size() != launch.threads) workers_.assign(launch.threads, {});  // else numbers go on from launch to launch too
   for (Worker& w : workers_) w.value.assign(f.value_types.size(), 0);
 }
 
 void TokenTracker::block_begin(Exec& x) {
   Worker& w = workers_[x.worker];
   // Numbers go on from block to block, so that what an earlier block left behind in tables is known to be old.
-  const TokenGraph::Node first = w.graph ? w.graph->end() : 1;
-  w.graph = std::make_shared<TokenGraph>(first > (1u << 31) ? 1 : first);
+  TokenGraph::Node first = w.graph ? w.graph->end() : 1;
+  if (first > (1u << 31)) first = 1;
+  if (w.graph && !lock_) {
+    w.graph->restart(first);
+  } else {
+    w.graph = std::make_shared<TokenGraph>(first);
+  }
   w.current = 0;
 }
 
 bool TokenTracker::wants(InstId i) const {
   const auto& o = facts.op(i);
-  if (o.in_body) return false;
-  if (o.memory) return true;
-  for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
-    if (facts.is_token(f.result(i, k)) && f.def(i).regions == 0) return true;
-  return false;
+  return !o.in_body && (o.memory || (o.token != kNone && f.def(i).regions == 0));
 }
 
 void TokenTracker::tokens(Exec& x, InstId i) {
   Worker& w = workers_[x.worker];
-  TokenGraph::Node waits[1] = {0};
-  std::vector<TokenGraph::Node> many;
-  for (const ValueId v : f.operands(i))
-    if (facts.is_token(v)) {
-      many.push_back(w.value[v]);
-      waits[0] = w.value[v];
-    }
-  TokenGraph::Node result = waits[0];
-  if (facts.op(i).memory || many.size() > 1) {
+  const auto& o = facts.op(i);
+  TokenGraph::Node result = o.tokens.empty() ? 0 : w.value[o.tokens[0]];
+  if (o.memory || o.tokens.size() > 1) {
     std::unique_lock<std::mutex> lock;
     if (lock_) lock = std::unique_lock(*lock_);
-    result = facts.op(i).memory ? w.graph->event(i, waits[0]) : w.graph->join(many);
+    if (o.memory) {
+      result = w.graph->event(i, result);
+    } else {
+      w.joined.clear();
+      for (const ValueId v : o.tokens) w.joined.push_back(w.value[v]);
+      result = w.graph->join(w.joined);
+    }
   }
-  if (facts.op(i).memory) {
+  if (o.memory) {
     w.current = result;
     if (result == 0) findings.remark("a block makes more than " + std::to_string(TokenGraph::kMaxNodes) + " accesses; the order of later ones is not checked");
   }
-  for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
-    if (facts.is_token(f.result(i, k))) w.value[f.result(i, k)] = result;
+  if (o.token != kNone) w.value[o.token] = result;
 }
 
 void TokenTracker::before(Exec& x, const Step& s) { tokens(x, s.inst); }

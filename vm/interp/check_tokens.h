@@ -19,6 +19,12 @@ class TokenGraph {
   static constexpr size_t kMaxNodes = size_t{1} << 24;
 
   explicit TokenGraph(Node first) : base_(first) {}
+  /// An empty graph again, numbered from `first`.
+  void restart(Node first) {
+    base_ = first;
+    entries_.clear();
+    lists_.clear();
+  }
   Node event(InstId inst, Node token);
   Node join(std::span<const Node> tokens);
   /// Numbers at and above end() are free for the next graph.
@@ -37,7 +43,7 @@ class TokenGraph {
   };
   [[nodiscard]] Node covered(Node n) const { return holds(n) ? entries_[n - base_].all_before : base_ - 1; }
   [[nodiscard]] bool is_join(Node n) const { return entries_[n - base_].inst == kNone; }
-  const Node base_;
+  Node base_;
   std::vector<Entry> entries_;
   std::vector<Node> lists_;  // count, then nodes
 };
@@ -64,7 +70,7 @@ class TokenTracker : public CheckPart {
   struct Worker {
     std::shared_ptr<TokenGraph> graph;
     std::vector<TokenGraph::Node> value;  // by value
-    std::vector<TokenGraph::Node> moved;
+    std::vector<TokenGraph::Node> moved, joined;
     TokenGraph::Node current = 0;
   };
   void tokens(Exec& x, InstId i);

@@ -151,6 +151,10 @@ bool compile_print(PlanBuilder& b, InstId i) {
       if (!text.empty()) d->pieces.push_back({text, -1});
       text.clear();
       d->pieces.push_back({std::string(str.substr(k, end - k + 1)), arg++});
+      if (str[end] == '%') {  // a percent sign that ends a conversion also starts the next one
+        k = end;
+        continue;
+      }
     }
     k = end + 1;
   }

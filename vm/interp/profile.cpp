@@ -1,7 +1,6 @@
-// Time is charged at every event to the innermost open operation, so one reading of the clock serves the end of one step and the
-// start of the next, and times of operations without those inside need no subtraction.
+// Time is charged at every event to the innermost open operation, so one reading of the clock serves the end of one
+// step and the start of the next, and times of operations without those inside need no subtraction.
 #include "vm/interp/profile.h"
-
 
 #include "vm/interp/eval.h"
 
@@ -13,7 +12,8 @@ uint8_t accessed_bits(const Module& m, const Function& f, InstId i) {
   for (const ValueId v : f.operands(i)) {
     const TypeId type = f.type(v);
     if (m.types.is_view(type)) return info(m.types.element_of(type)).memory_bits;
-    if (const TypeId pointee = m.types.pointee_of(type); pointee != kNone) return info(m.types.element_of(pointee)).memory_bits;
+    if (const TypeId pointee = m.types.pointee_of(type); pointee != kNone)
+      return info(m.types.element_of(pointee)).memory_bits;
   }
   return 8;
 }
@@ -30,19 +30,24 @@ uint64_t flops_of(const Module& m, const Function& f, InstId i) {
   const auto operands = f.operands(i);
   const auto shape = [&](size_t k) { return m.types.shape_of(f.type(operands[k])); };
   switch (f.insts[i].op) {
-    case Opcode::MmaF: case Opcode::MmaI: case Opcode::MmaFScaled: {
+    case Opcode::MmaF:
+    case Opcode::MmaI:
+    case Opcode::MmaFScaled: {
       const auto rhs = shape(1);
       return 2 * product(shape(0)) * static_cast<uint64_t>(rhs.back());  // batch * m * k, times n
     }
-    case Opcode::Reduce: case Opcode::Scan: {
+    case Opcode::Reduce:
+    case Opcode::Scan: {
       // The body runs once less than there are elements along the dimension.
-      const uint64_t n = product(shape(0)), len = static_cast<uint64_t>(shape(0)[static_cast<size_t>(m.int_attr(f, i, 0))]);
+      const uint64_t n = product(shape(0)),
+                     len = static_cast<uint64_t>(shape(0)[static_cast<size_t>(m.int_attr(f, i, 0))]);
       uint64_t each = 0;
       const Region& r = f.region(i);
       for (InstId b = r.begin; b < r.end; b = f.insts[b].next) each += flops_of(m, f, b);
       return each * (n - n / len);
     }
-    default: break;
+    default:
+      break;
   }
   // Elementwise arithmetic gives the float type of its first operand; conversions, comparisons and selection do not.
   if (operands.empty() || compile_fn(f.insts[i].op) != compile_elementwise) return 0;
@@ -64,7 +69,8 @@ void Profile::launch_begin(const Launch& launch) {
   if (plan_ != launch.plan) {
     plan_ = launch.plan;
     table_ = StepTable(*plan_);
-    for (const Step& s : plan_->steps()) element_bits_.push_back(accessed_bits(plan_->module(), plan_->function(), s.inst));
+    for (const Step& s : plan_->steps())
+      element_bits_.push_back(accessed_bits(plan_->module(), plan_->function(), s.inst));
     start_ = std::chrono::steady_clock::now();
   }
   while (workers_.size() < launch.threads) {
@@ -174,7 +180,8 @@ std::vector<ProfileRow> Profile::instructions() const {
       if (sum.count == 0 && sum.nanoseconds == 0) continue;
       rows.push_back({inst, std::string(f.def(inst).name), line_of(m, f, inst), {}});
     }
-    rows.back().counts += {sum.count, sum.nanoseconds, sum.bits_read / 8, sum.bits_written / 8, sum.count * flops_of(m, f, inst)};
+    rows.back().counts +=
+        {sum.count, sum.nanoseconds, sum.bits_read / 8, sum.bits_written / 8, sum.count * flops_of(m, f, inst)};
   }
   return rows;
 }

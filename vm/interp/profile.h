@@ -13,10 +13,10 @@
 namespace tile {
 
 struct ProfileCounts {
-  uint64_t count = 0;          ///< executions
-  int64_t nanoseconds = 0;     ///< without the operations inside; summed over workers
+  uint64_t count = 0;                          ///< executions
+  int64_t nanoseconds = 0;                     ///< without the operations inside; summed over workers
   uint64_t bytes_read = 0, bytes_written = 0;  ///< of global memory; atomics count as both
-  uint64_t flops = 0;          ///< spec/tools.md "Profile"
+  uint64_t flops = 0;                          ///< spec/tools.md "Profile"
 
   ProfileCounts& operator+=(const ProfileCounts& o);
 };
@@ -37,7 +37,7 @@ class Profile : public Observer {
   struct Event {
     int64_t start = 0, duration = 0;  ///< nanoseconds since the first launch began
     InstId inst = kNone;
-    uint64_t block = 0;               ///< linear number
+    uint64_t block = 0;  ///< linear number
   };
 
   /// @param max_events  slices of operations that are kept, all workers together; as many again of blocks; 0: none
@@ -57,7 +57,7 @@ class Profile : public Observer {
   [[nodiscard]] unsigned workers() const { return static_cast<unsigned>(workers_.size()); }
   [[nodiscard]] uint64_t dropped_events() const;
   [[nodiscard]] uint64_t blocks() const;
-  [[nodiscard]] double seconds() const { return seconds_; }    ///< of the launches, by the clock
+  [[nodiscard]] double seconds() const { return seconds_; }  ///< of the launches, by the clock
   [[nodiscard]] uint64_t launches() const { return launches_; }
 
  private:

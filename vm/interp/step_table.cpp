@@ -16,7 +16,8 @@ LineRef line_of(const Module& module, const Function& function, InstId i) {
 }
 
 std::string value_name(const Module& module, const Function& function, ValueId value) {
-  if (value < function.value_names.size() && function.value_names[value] != kNone) return "%" + std::string(module.str(function.value_names[value]));
+  if (value < function.value_names.size() && function.value_names[value] != kNone)
+    return "%" + std::string(module.str(function.value_names[value]));
   return "%" + std::to_string(value);
 }
 

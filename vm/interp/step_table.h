@@ -1,4 +1,5 @@
-// What observers need to know about a plan: which steps stand for an operation, which operations have none, where values lie.
+// What observers need to know about a plan: which steps stand for an operation, which operations have none, where
+// values lie.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +26,20 @@ struct LineRef {
 class StepTable {
  public:
   struct Entry {
-    bool in_body = false;       ///< inside reduce or scan: it runs for many positions at once, in an order of the machine's own
-    bool preparation = false;   ///< belongs to the operation of a later step
+    bool in_body =
+        false;  ///< inside reduce or scan: it runs for many positions at once, in an order of the machine's own
+    bool preparation = false;  ///< belongs to the operation of a later step
     bool terminator = false;
-    uint32_t depth = 0;         ///< regions around the operation
-    RegionId opens = kNone;     ///< the region whose first step this is; not set inside reduce and scan
-    std::vector<InstId> silent; ///< operations without steps just before this one (constants, views, reshapes, tokens)
+    uint32_t depth = 0;          ///< regions around the operation
+    RegionId opens = kNone;      ///< the region whose first step this is; not set inside reduce and scan
+    std::vector<InstId> silent;  ///< operations without steps just before this one (constants, views, reshapes, tokens)
   };
   StepTable() = default;
   explicit StepTable(const Plan& plan);
 
-  [[nodiscard]] static size_t index(const Plan& plan, const Step& step) { return static_cast<size_t>(&step - plan.steps().data()); }
+  [[nodiscard]] static size_t index(const Plan& plan, const Step& step) {
+    return static_cast<size_t>(&step - plan.steps().data());
+  }
   [[nodiscard]] const Entry& operator[](size_t step) const { return entries_[step]; }
   [[nodiscard]] size_t size() const { return entries_.size(); }
   /// The region that an operation stands in.
@@ -46,9 +50,9 @@ class StepTable {
   std::vector<RegionId> region_of_;
 };
 
-/// Slots of all values of an entry, kNoSlot for tokens. A value's bytes are there from its definition to its last use; those of
-/// values inside reduce and scan are not told.
-/// Plans the entry a second time: planning is deterministic, and a plan that nobody watches need not keep this table.
+/// Slots of all values of an entry, kNoSlot for tokens. A value's bytes are there from its definition to its last use;
+/// those of values inside reduce and scan are not told. Plans the entry a second time: planning is deterministic, and a
+/// plan that nobody watches need not keep this table.
 [[nodiscard]] std::vector<Slot> value_slots(const std::shared_ptr<const ValidModule>& module, const Function& function);
 
 }  // namespace tile

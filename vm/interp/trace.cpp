@@ -7,8 +7,13 @@
 
 namespace tile {
 
-Trace::Trace(std::shared_ptr<const ValidModule> module, const Function& entry, TraceFilter filter, std::function<void(std::string_view)> write)
-    : module_(std::move(module)), f_(entry), filter_(std::move(filter)), write_(std::move(write)), slots_(value_slots(module_, entry)) {
+Trace::Trace(std::shared_ptr<const ValidModule> module, const Function& entry, TraceFilter filter,
+             std::function<void(std::string_view)> write)
+    : module_(std::move(module)),
+      f_(entry),
+      filter_(std::move(filter)),
+      write_(std::move(write)),
+      slots_(value_slots(module_, entry)) {
   const Module& m = **module_;
   for (InstId i = 0; i < f_.insts.size(); ++i) {
     const LineRef at = line_of(m, f_, i);
@@ -41,7 +46,8 @@ void Trace::line(std::string text) {
 }
 
 std::string Trace::head(const Exec& x, InstId i, uint32_t depth) const {
-  std::string out = "[" + std::to_string(x.block[0]) + "," + std::to_string(x.block[1]) + "," + std::to_string(x.block[2]) + "] " + places_[i] + ": ";
+  std::string out = "[" + std::to_string(x.block[0]) + "," + std::to_string(x.block[1]) + "," +
+                    std::to_string(x.block[2]) + "] " + places_[i] + ": ";
   out.append(size_t{2} * depth, ' ');
   out += f_.def(i).name;
   return out;
@@ -49,7 +55,8 @@ std::string Trace::head(const Exec& x, InstId i, uint32_t depth) const {
 
 std::string Trace::named(const Exec& x, ValueId value) const {
   const Slot s = slots_[value];
-  return value_name(**module_, f_, value) + " = " + value_text(**module_, x.memory, f_.type(value), s == kNoSlot ? nullptr : x.at<std::byte>(s));
+  return value_name(**module_, f_, value) + " = " +
+         value_text(**module_, x.memory, f_.type(value), s == kNoSlot ? nullptr : x.at<std::byte>(s));
 }
 
 std::string Trace::operands(const Exec& x, InstId i) const {
@@ -62,7 +69,8 @@ std::string Trace::operands(const Exec& x, InstId i) const {
 std::string Trace::results(const Exec& x, InstId i) const {
   std::string out;
   for (uint32_t k = 0; k < f_.insts[i].result_count; ++k)
-    if (!(*module_)->types.is_token(f_.type(f_.result(i, k)))) out += (out.empty() ? " -> " : ", ") + named(x, f_.result(i, k));
+    if (!(*module_)->types.is_token(f_.type(f_.result(i, k))))
+      out += (out.empty() ? " -> " : ", ") + named(x, f_.result(i, k));
   return out;
 }
 
@@ -72,8 +80,8 @@ void Trace::opened(const Exec& x, RegionId r, uint32_t depth) {
     if (filter_.line != 0 || !filter_.ops.empty()) return;
     std::string params;
     for (uint32_t p = 0; p < region.arg_count; ++p) params += (p ? ", " : " ") + named(x, p);
-    line("[" + std::to_string(x.block[0]) + "," + std::to_string(x.block[1]) + "," + std::to_string(x.block[2]) + "] entry @" +
-         std::string((*module_)->str(f_.name)) + params);
+    line("[" + std::to_string(x.block[0]) + "," + std::to_string(x.block[1]) + "," + std::to_string(x.block[2]) +
+         "] entry @" + std::string((*module_)->str(f_.name)) + params);
     return;
   }
   if (!wanted(region.parent)) return;
@@ -85,7 +93,8 @@ void Trace::opened(const Exec& x, RegionId r, uint32_t depth) {
     text += " iteration";
   }
   for (uint32_t a = 0; a < region.arg_count; ++a)
-    if (!(*module_)->types.is_token(f_.type(region.first_arg + a))) text += (a ? ", " : " ") + named(x, region.first_arg + a);
+    if (!(*module_)->types.is_token(f_.type(region.first_arg + a)))
+      text += (a ? ", " : " ") + named(x, region.first_arg + a);
   line(std::move(text));
 }
 

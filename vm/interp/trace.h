@@ -26,7 +26,8 @@ struct TraceFilter {
 class Trace : public Observer {
  public:
   /// @param write  receives whole lines
-  Trace(std::shared_ptr<const ValidModule> module, const Function& entry, TraceFilter filter, std::function<void(std::string_view)> write);
+  Trace(std::shared_ptr<const ValidModule> module, const Function& entry, TraceFilter filter,
+        std::function<void(std::string_view)> write);
 
   void launch_begin(const Launch& launch) override;
   void block_begin(Exec& x) override;
@@ -48,12 +49,12 @@ class Trace : public Observer {
   TraceFilter filter_;
   std::function<void(std::string_view)> write_;
   std::vector<Slot> slots_;
-  std::vector<uint8_t> wanted_;     // by instruction
-  std::vector<std::string> places_; // by instruction
+  std::vector<uint8_t> wanted_;      // by instruction
+  std::vector<std::string> places_;  // by instruction
   StepTable table_;
   const Plan* plan_ = nullptr;
   bool active_ = false;
-  std::string pending_;             // the operation that is running, until its results are there
+  std::string pending_;  // the operation that is running, until its results are there
 };
 
 }  // namespace tile

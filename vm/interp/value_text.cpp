@@ -18,7 +18,9 @@ std::string shortest(T value) {
   return std::string(buffer, end);
 }
 
-int64_t integer_value(ElementType e, uint64_t bits) { return e == ElementType::I1 ? static_cast<int64_t>(bits & 1) : sign_extend(bits, info(e).bits); }
+int64_t integer_value(ElementType e, uint64_t bits) {
+  return e == ElementType::I1 ? static_cast<int64_t>(bits & 1) : sign_extend(bits, info(e).bits);
+}
 
 std::string float_text(ElementType e, double value) {
   if (std::isnan(value)) return "nan";
@@ -116,14 +118,20 @@ std::string address_text(const Memory& memory, uint64_t address) {
 size_t value_bytes(const Module& module, TypeId type) {
   const Type& t = module.types.get(type);
   switch (t.kind) {
-    case TypeKind::Tile: return static_cast<size_t>(module.types.element_count(type)) * info(module.types.element_of(type)).storage;
-    case TypeKind::TensorView: case TypeKind::PartitionView: case TypeKind::StridedView: case TypeKind::GatherScatterView:
+    case TypeKind::Tile:
+      return static_cast<size_t>(module.types.element_count(type)) * info(module.types.element_of(type)).storage;
+    case TypeKind::TensorView:
+    case TypeKind::PartitionView:
+    case TypeKind::StridedView:
+    case TypeKind::GatherScatterView:
       return view_bytes(t.shape.size());
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
-std::string value_text(const Module& module, const Memory& memory, TypeId type, const std::byte* data, const ValueStyle& style) {
+std::string value_text(const Module& module, const Memory& memory, TypeId type, const std::byte* data,
+                       const ValueStyle& style) {
   const Type& t = module.types.get(type);
   if (t.kind == TypeKind::Token) return "token";
   if (!data) return "?";

@@ -54,17 +54,19 @@ LocId LocTable::line_of(LocId id) const {
 }
 
 ScopeId LocTable::scope_of(LocId id) const {
-  for (int i = 0; i < kMaxChain && id < locs_.size(); ++i) {
-    const Loc& l = locs_[id];
+  constexpr int kMaxVisits = 4096;
+  std::vector<LocId> pending{id};  // depth first, the first part on top
+  for (int visits = 0; visits < kMaxVisits && !pending.empty(); ++visits) {
+    const LocId at = pending.back();
+    pending.pop_back();
+    if (at >= locs_.size()) continue;
+    const Loc& l = locs_[at];
     switch (l.kind) {
       case Loc::Kind::Scoped: return l.scope;
-      case Loc::Kind::CallSite: id = l.caller; break;
-      case Loc::Kind::Named: id = l.callee; break;
-      case Loc::Kind::Fused:
-        for (LocId p : l.parts)
-          if (const ScopeId s = scope_of(p); s != kNone) return s;
-        return kNone;
-      default: return kNone;
+      case Loc::Kind::CallSite: pending.push_back(l.caller); break;
+      case Loc::Kind::Named: pending.push_back(l.callee); break;
+      case Loc::Kind::Fused: pending.insert(pending.end(), l.parts.rbegin(), l.parts.rend()); break;
+      default: break;
     }
   }
   return kNone;

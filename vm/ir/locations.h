@@ -51,7 +51,8 @@ class LocTable {
   [[nodiscard]] size_t scope_count() const { return scopes_.size(); }
   /// The innermost FileLineCol or Scoped location of `id`, following callee, name and first fused part; kNone if unknown.
   [[nodiscard]] LocId line_of(LocId id) const;
-  /// Scope of a location: through names, fused parts (first hit) and the caller of call sites; kNone if it has none.
+  /// Scope of a location: through names, fused parts (first hit) and the caller of call sites; kNone if it has none, or if none of the
+  /// first 4096 locations met has one (parts may be shared without bound).
   [[nodiscard]] ScopeId scope_of(LocId id) const;
   /// The subprogram around a scope; kNone if there is none.
   [[nodiscard]] ScopeId subprogram_of(ScopeId scope) const;

@@ -1,11 +1,12 @@
-// Writing and reading bundles. Layout: magic, version, size of header and of its content, header (zstd, JSON), blobs (zstd), checksum.
+// Writing and reading bundles. Layout: magic, version, size of header and of its content, header (zstd, JSON), blobs
+// (zstd), checksum.
 #include "vm/runtime/bundle.h"
 
+#include <xxhash.h>
+#include <zstd.h>
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <xxhash.h>
-#include <zstd.h>
 
 #include "vm/runtime/atomic_file.h"
 
@@ -16,14 +17,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kMagic[8] = {'T', 'I', 'L', 'E', 'B', 'N', 'D', 'L'};
 constexpr uint32_t kVersion = 1;
-constexpr size_t kPrefix = 8 + 4 + 4 + 8 + 8;      // magic, version, reserved, stored and real size of the header
+constexpr size_t kPrefix = 8 + 4 + 4 + 8 + 8;        // magic, version, reserved, stored and real size of the header
 constexpr uint64_t kMaxHeader = uint64_t{16} << 20;  // 1024 arguments with 32 extents each take far less
 constexpr uint64_t kMaxKernel = uint64_t{1} << 28;
 constexpr int kLevel = 3;
 
 std::string hex(uint64_t high, uint64_t low) {
   char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%016llx%016llx", static_cast<unsigned long long>(high), static_cast<unsigned long long>(low));
+  std::snprintf(buffer, sizeof buffer, "%016llx%016llx", static_cast<unsigned long long>(high),
+                static_cast<unsigned long long>(low));
   return buffer;
 }
 
@@ -60,8 +62,12 @@ Place place_of(const std::string& name) {
 }
 
 // Numbers of a generator as bits, so that every double comes back.
-uint64_t to_bits(double x) { return get<uint64_t>(reinterpret_cast<const uint8_t*>(&x)); }
-double from_bits(uint64_t bits) { return get<double>(reinterpret_cast<const uint8_t*>(&bits)); }
+uint64_t to_bits(double x) {
+  return get<uint64_t>(reinterpret_cast<const uint8_t*>(&x));
+}
+double from_bits(uint64_t bits) {
+  return get<double>(reinterpret_cast<const uint8_t*>(&bits));
+}
 
 /// Reads fields of an untrusted object; remembers that one was wrong.
 class Fields {
@@ -69,7 +75,9 @@ class Fields {
   explicit Fields(const Json& j) : j_(j) {}
   [[nodiscard]] uint64_t number(const char* key, uint64_t most = UINT64_MAX) {
     const auto it = find(key);
-    if (it == nullptr || !it->is_number_integer() || (!it->is_number_unsigned() && it->get<int64_t>() < 0) || it->get<uint64_t>() > most) return fail();
+    if (it == nullptr || !it->is_number_integer() || (!it->is_number_unsigned() && it->get<int64_t>() < 0) ||
+        it->get<uint64_t>() > most)
+      return fail();
     return it->get<uint64_t>();
   }
   [[nodiscard]] std::string text(const char* key) {
@@ -85,7 +93,8 @@ class Fields {
       return out;
     }
     for (const auto& item : *it) {
-      if (!item.is_number_integer() || (item.is_number_unsigned() && item.get<uint64_t>() > INT64_MAX) || item.get<int64_t>() < 0) {
+      if (!item.is_number_integer() || (item.is_number_unsigned() && item.get<uint64_t>() > INT64_MAX) ||
+          item.get<int64_t>() < 0) {
         (void)fail();
         return out;
       }
@@ -135,11 +144,14 @@ class Reader {
 
   Result<Bundle> run() {
     if (bytes_.size() < 8 || std::memcmp(bytes_.data(), kMagic, 8) != 0) return bad("the file is not a bundle");
-    if (bytes_.size() < kPrefix + 8) return bad("the bundle is cut short: it has " + std::to_string(bytes_.size()) + " bytes");
+    if (bytes_.size() < kPrefix + 8)
+      return bad("the bundle is cut short: it has " + std::to_string(bytes_.size()) + " bytes");
     const uint32_t version = get<uint32_t>(bytes_.data() + 8);
-    if (version != kVersion) return bad("the bundle has version " + std::to_string(version) + ", expected " + std::to_string(kVersion));
+    if (version != kVersion)
+      return bad("the bundle has version " + std::to_string(version) + ", expected " + std::to_string(kVersion));
     const size_t end = bytes_.size() - 8;
-    if (XXH3_64bits(bytes_.data(), end) != get<uint64_t>(bytes_.data() + end)) return bad("the bundle is damaged: its checksum is wrong");
+    if (XXH3_64bits(bytes_.data(), end) != get<uint64_t>(bytes_.data() + end))
+      return bad("the bundle is damaged: its checksum is wrong");
     const uint64_t stored = get<uint64_t>(bytes_.data() + 16), size = get<uint64_t>(bytes_.data() + 24);
     if (stored > end - kPrefix || size > kMaxHeader) return bad("the header does not fit the file");
     std::string header(size, '\0');
@@ -148,7 +160,8 @@ class Reader {
     at_ = kPrefix + stored;
     const Json j = Json::parse(header, nullptr, false);
     if (!j.is_object()) return bad("the header is not JSON");
-    if (!read(j)) return diags_.has_errors() ? Result<Bundle>(Failed) : bad("a field of the header is missing or wrong");
+    if (!read(j))
+      return diags_.has_errors() ? Result<Bundle>(Failed) : bad("a field of the header is missing or wrong");
     if (at_ != end) return bad("bytes are left behind the last part");
     return std::move(out_);
   }
@@ -182,7 +195,8 @@ class Reader {
     out_.options = {static_cast<uint32_t>(f.number("threads", 4096)), f.number("fuel"), f.number("max_storage")};
     const uint64_t kernel_stored = f.number("kernel_stored"), kernel_size = f.number("kernel_size", kMaxKernel);
     if (!f.ok() || !take_kernel(kernel_stored, kernel_size)) return false;
-    const Json *buffers = f.list("buffers", kMaxLaunchArguments), *params = f.list("params", SIZE_MAX), *args = f.list("args", kMaxLaunchArguments);
+    const Json *buffers = f.list("buffers", kMaxLaunchArguments), *params = f.list("params", SIZE_MAX),
+               *args = f.list("args", kMaxLaunchArguments);
     if (!buffers || !params || !args) return false;
     for (const Json& b : *buffers)
       if (!read_buffer(b)) return false;
@@ -211,7 +225,8 @@ class Reader {
     const std::string wanted = f.text("hash");
     if (!f.ok() || !type || info(*type).memory_bits == 0 || shape.size() != strides.size()) return false;
     if (size > left_) {
-      (void)diags_.error(Code::L0103, place_of(name_), "the arrays of the bundle take more than " + std::to_string(left_) + " bytes");
+      (void)diags_.error(Code::L0103, place_of(name_),
+                         "the arrays of the bundle take more than " + std::to_string(left_) + " bytes");
       return false;
     }
     left_ -= size;
@@ -230,7 +245,8 @@ class Reader {
       if (!f.ok() || !blob(stored_size, stored) || !unpack(stored, a.memory.data(), size)) return false;
     }
     if (hash(a.memory.data(), a.memory.size()) != wanted) {
-      (void)bad("array " + std::to_string(out_.args.buffers.size()) + " has other contents than when the bundle was written");
+      (void)bad("array " + std::to_string(out_.args.buffers.size()) +
+                " has other contents than when the bundle was written");
       return false;
     }
     out_.args.buffers.push_back(std::move(a));
@@ -249,7 +265,8 @@ class Reader {
     g.range = f.number("range");
     if (!f.ok()) return false;
     const bool floats_only = g.kind == Generator::Kind::Uniform || g.kind == Generator::Kind::Normal;
-    if ((floats_only && !info(a.type).is_float) || (g.kind == Generator::Kind::Eye && a.shape.size() != 2)) return false;
+    if ((floats_only && !info(a.type).is_float) || (g.kind == Generator::Kind::Eye && a.shape.size() != 2))
+      return false;
     generate(g, a);
     return true;
   }
@@ -263,7 +280,8 @@ class Reader {
     if (p.type == ElementType::Ptr) {
       const uint64_t buffer = f.number("buffer", kMaxLaunchArguments);
       p.byte_offset = f.number("offset");
-      if (!f.ok() || buffer >= out_.args.buffers.size() || p.byte_offset > out_.args.buffers[buffer].memory.size()) return false;
+      if (!f.ok() || buffer >= out_.args.buffers.size() || p.byte_offset > out_.args.buffers[buffer].memory.size())
+        return false;
       p.buffer = static_cast<int32_t>(buffer);
     } else {
       p.bits = f.number("bits");
@@ -334,8 +352,10 @@ BundleResult bundle_result(const LaunchArguments& after, std::string_view prints
   return r;
 }
 
-Result<BundleWriter> BundleWriter::capture(std::string version, std::string entry, const LaunchGrid& grid, const BundleOptions& options,
-                                           std::vector<uint8_t> kernel, std::span<const ArgSpec> specs, const LaunchArguments& args, Diagnostics& diags) {
+Result<BundleWriter> BundleWriter::capture(std::string version, std::string entry, const LaunchGrid& grid,
+                                           const BundleOptions& options, std::vector<uint8_t> kernel,
+                                           std::span<const ArgSpec> specs, const LaunchArguments& args,
+                                           Diagnostics& diags) {
   BundleWriter w;
   const auto add = [&](const void* data, size_t size) -> bool {
     w.blobs_.push_back({compress(data, size), size});
@@ -363,12 +383,17 @@ Result<BundleWriter> BundleWriter::capture(std::string version, std::string entr
     o["hash"] = hash(a.memory.data(), a.memory.size());
     const Generator* generator = nullptr;
     for (size_t k = 0; k < specs.size() && k < args.bindings.size(); ++k)
-      if (args.bindings[k].buffer == static_cast<int32_t>(b) && specs[k].kind != ArgSpec::Kind::Scalar && specs[k].source.kind == ArraySource::Kind::Generated)
+      if (args.bindings[k].buffer == static_cast<int32_t>(b) && specs[k].kind != ArgSpec::Kind::Scalar &&
+          specs[k].source.kind == ArraySource::Kind::Generated)
         generator = &specs[k].source.generator;
     if (generator) {
-      o["generator"] = {{"kind", static_cast<unsigned>(generator->kind)}, {"seed", generator->seed},   {"value", generator->value},
-                        {"first", to_bits(generator->first)},             {"second", to_bits(generator->second)},
-                        {"low", generator->low},                          {"range", generator->range}};
+      o["generator"] = {{"kind", static_cast<unsigned>(generator->kind)},
+                        {"seed", generator->seed},
+                        {"value", generator->value},
+                        {"first", to_bits(generator->first)},
+                        {"second", to_bits(generator->second)},
+                        {"low", generator->low},
+                        {"range", generator->range}};
     } else {
       ok = ok && add(a.memory.data(), a.memory.size());
       o["stored"] = w.blobs_.back().stored.size();
@@ -423,19 +448,24 @@ Status BundleWriter::write(const std::string& path, const BundleResult* result, 
   return write_file(path, pieces, diags);
 }
 
-Result<Bundle> read_bundle(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags, const ArrayLimits& limits) {
+Result<Bundle> read_bundle(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags,
+                           const ArrayLimits& limits) {
   return Reader(bytes, name, diags, limits).run();
 }
 
 Status check_bundle(const Bundle& bundle, std::span<const ParamType> params, Diagnostics& diags) {
   const auto& given = bundle.args.params;
   if (given.size() != params.size()) {
-    return diags.error(Code::E0802, Place{}, "the bundle has " + std::to_string(given.size()) + " parameters, @" + bundle.entry + " takes " + std::to_string(params.size()));
+    return diags.error(Code::E0802, Place{},
+                       "the bundle has " + std::to_string(given.size()) + " parameters, @" + bundle.entry + " takes " +
+                           std::to_string(params.size()));
   }
   for (size_t p = 0; p < params.size(); ++p)
     if (given[p].type != params[p].element)
-      (void)diags.error(Code::E0803, Place{}, "parameter " + std::to_string(p) + " of the bundle is " + std::string(info(given[p].type).name) + ", expected " +
-                                                  std::string(info(params[p].element).name));
+      (void)diags.error(Code::E0803, Place{},
+                        "parameter " + std::to_string(p) + " of the bundle is " +
+                            std::string(info(given[p].type).name) + ", expected " +
+                            std::string(info(params[p].element).name));
   return diags.has_errors() ? Status(Failed) : Status();
 }
 

@@ -34,13 +34,13 @@ struct BundleOptions {
 };
 
 struct Bundle {
-  std::string version;             ///< of the program that wrote it
+  std::string version;  ///< of the program that wrote it
   std::string entry;
   LaunchGrid grid = {1, 1, 1};
   BundleOptions options;
-  std::vector<uint8_t> kernel;     ///< tilebc
-  std::vector<std::string> names;  ///< of the arguments, empty where they have none
-  LaunchArguments args;            ///< as before the launch
+  std::vector<uint8_t> kernel;         ///< tilebc
+  std::vector<std::string> names;      ///< of the arguments, empty where they have none
+  LaunchArguments args;                ///< as before the launch
   std::optional<BundleResult> result;  ///< absent if the launch did not come to an end
 };
 
@@ -49,8 +49,9 @@ class BundleWriter {
  public:
   /// @param kernel  tilebc
   /// @error E0903 no memory for compressed arrays; L0101 arrays beyond the limits of the format
-  [[nodiscard]] static Result<BundleWriter> capture(std::string version, std::string entry, const LaunchGrid& grid, const BundleOptions& options,
-                                                    std::vector<uint8_t> kernel, std::span<const ArgSpec> specs, const LaunchArguments& args,
+  [[nodiscard]] static Result<BundleWriter> capture(std::string version, std::string entry, const LaunchGrid& grid,
+                                                    const BundleOptions& options, std::vector<uint8_t> kernel,
+                                                    std::span<const ArgSpec> specs, const LaunchArguments& args,
                                                     Diagnostics& diags);
   /// Writes the file, whole or not at all; equal launches give equal bytes. E0902.
   /// @param result  nullptr as long as the launch has not come to an end
@@ -61,13 +62,14 @@ class BundleWriter {
     std::vector<uint8_t> stored;  // zstd frame
     uint64_t size = 0;            // of its content
   };
-  std::string header_;            // JSON object without its closing brace; the result follows
+  std::string header_;  // JSON object without its closing brace; the result follows
   std::vector<Blob> blobs_;
 };
 
 /// Any bytes are safe. Takes no memory for arrays before the checksum of the file has been found right.
 /// @error E0810 damaged, not a bundle, or of an unknown version; L0103, E0903 memory
-[[nodiscard]] Result<Bundle> read_bundle(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags, const ArrayLimits& limits = {});
+[[nodiscard]] Result<Bundle> read_bundle(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags,
+                                         const ArrayLimits& limits = {});
 
 /// Whether the parameters of a bundle are those of an entry. E0802, E0803.
 [[nodiscard]] Status check_bundle(const Bundle& bundle, std::span<const ParamType> params, Diagnostics& diags);
