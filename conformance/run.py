@@ -28,7 +28,7 @@ def options():
     p.add_argument("--suite", action="append", default=[], metavar="PATH", help="folder or zip file with cases, instead of those of the tier")
     p.add_argument("--cache", default=DEFAULT_CACHE, help=f"where generated cases are kept ({DEFAULT_CACHE})")
     p.add_argument("--form", default="text", help="form of the kernels: text, tilebc, tileirbc@13.3 ...")
-    p.add_argument("--assembler", metavar="COMMAND", default="tileasm as --to {form} {in} -o {out}", help="makes other forms from text")
+    p.add_argument("--assembler", metavar="COMMAND", default=os.environ.get("TILEASM", "tileasm"), help="makes other forms from text ($TILEASM, tileasm)")
     p.add_argument("--profile", choices=("language", "tilevm"), help="judge by this profile, whatever the implementation says")
     p.add_argument("--timeout", type=float, default=20, metavar="S", help="seconds for one case")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

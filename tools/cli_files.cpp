@@ -70,7 +70,7 @@ InputKind recognise(std::span<const uint8_t> bytes) {
   return is_tilebc(bytes) ? InputKind::Tilebc : InputKind::Text;
 }
 
-Result<Loaded> read_module(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags) {
+Result<Loaded> read_module(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags, bool partial) {
   if (bytes.empty()) {
     Place place;
     place.file = name;
@@ -80,7 +80,7 @@ Result<Loaded> read_module(std::span<const uint8_t> bytes, const std::string& na
   Result<Module> module = [&]() -> Result<Module> {
     switch (kind) {
       case InputKind::Tileirbc:
-        return read_tileirbc(bytes, name, diags);
+        return read_tileirbc(bytes, name, diags, {.partial = partial});
       case InputKind::Tilebc:
         return decode_tilebc(bytes, name, diags);
       case InputKind::Text:
@@ -92,10 +92,10 @@ Result<Loaded> read_module(std::span<const uint8_t> bytes, const std::string& na
   return Loaded{std::move(module.value()), kind};
 }
 
-Result<Loaded> load_module(const std::string& path, Diagnostics& diags) {
+Result<Loaded> load_module(const std::string& path, Diagnostics& diags, bool partial) {
   const auto bytes = read_input(path, diags);
   if (!bytes) return Failed;
-  return read_module(*bytes, input_name(path), diags);
+  return read_module(*bytes, input_name(path), diags, partial);
 }
 
 Status write_output(const std::string& path, std::string_view bytes, Diagnostics& diags) {

@@ -25,9 +25,10 @@ struct Loaded {
 /// The form of some bytes: what has no known magic number is text.
 [[nodiscard]] InputKind recognise(std::span<const uint8_t> bytes);
 /// Reads a module of any form. It is not validated.
-/// @param name  what diagnostics call the input
-[[nodiscard]] Result<Loaded> read_module(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags);
-[[nodiscard]] Result<Loaded> load_module(const std::string& path, Diagnostics& diags);
+/// @param name     what diagnostics call the input
+/// @param partial  tileirbc of a newer minor version: decode what is known, with warnings where that ends
+[[nodiscard]] Result<Loaded> read_module(std::span<const uint8_t> bytes, const std::string& name, Diagnostics& diags, bool partial = false);
+[[nodiscard]] Result<Loaded> load_module(const std::string& path, Diagnostics& diags, bool partial = false);
 /// What diagnostics call an input: its path, or "<stdin>".
 [[nodiscard]] std::string input_name(const std::string& path);
 

@@ -237,8 +237,8 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   if (!s.observe.bundle.empty()) {
     auto kernel = encode_tilebc(**module, out.diags);
     if (!kernel) return;
-    auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, {options.threads, options.fuel, options.max_storage}, *std::move(kernel), job.args,
-                                          *args, out.diags);
+    auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, {options.threads, options.fuel, options.max_storage, s.checks.checks, s.checks.undef, s.checks.undef_seed,
+                                           s.checks.uninitialised}, *std::move(kernel), job.args, *args, out.diags);
     if (!captured) return;
     writer = *std::move(captured);
     // Written before the launch too: a launch that does not end, or ends this program, is the one to be looked at.
@@ -379,6 +379,9 @@ int run_replay(const std::string& path, LaunchSettings settings, const CommonOpt
   }
   if (settings.fuel == 0) settings.fuel = bundle->options.fuel;
   if (settings.max_memory == 0) settings.max_memory = bundle->options.max_storage;
+  const CheckSettings none;
+  if (settings.checks.checks.empty() && settings.checks.undef == none.undef && settings.checks.uninitialised.empty())
+    settings.checks = {bundle->options.checks, bundle->options.undef, bundle->options.undef_seed, bundle->options.uninitialised};
   return run(job, &*bundle, settings, common);
 }
 

@@ -22,10 +22,12 @@ constexpr char kExamples[] =
     "  tileasm check *.tile *.tilebc     validates; nothing is printed where all is well\n"
     "  tileasm fmt -i k.tile             rewrites k.tile in canonical form, comments kept\n"
     "  tileasm as - -o - < k.tile | tileasm dis -\n"
+    "  tileasm convert k.tile --to tileirbc@13.2 -o k.tileirbc\n"
+    "  tileasm diff k.tile k.tileirbc    first difference of each entry; exit 5 if there is one\n"
     "  tileasm ops mmaf                  one operation in full; without a name, all of them\n"
     "  tileasm explain E0501             what a code means\n"
     "\n"
-    "Exit status: 0 ok; 1 input rejected; 2 command line not understood; 3 file or memory; 6 limit reached; 70 fault "
+    "Exit status: 0 ok; 1 input rejected; 2 command line not understood; 3 file or memory; 5 modules differ; 6 limit reached; 70 fault "
     "of this program";
 
 void add_print_options(CLI::App& app, tile::PrintOptions& print) {
@@ -72,6 +74,25 @@ int run(int argc, char** argv) {
   dis_command->add_option("-o,--output", dis.output, "Output, or - for standard output")->capture_default_str();
   add_print_options(*dis_command, dis.print);
 
+  dis_command->add_flag("--partial", dis.partial, "Of a newer minor version of tileirbc, print what is known and mark where that ends");
+
+  ConvertOptions convert;
+  CLI::App* convert_command = app.add_subcommand("convert", "Translate between forms and versions");
+  convert_command->add_option("FILE", convert.input, "Input, or - for standard input")->required();
+  convert_command->add_option("--to", convert.to, "text, tilebc, tileirbc, or a version of it such as tileirbc@13.2")->required();
+  convert_command->add_option("-o,--output", convert.output, "Output, or - for standard output");
+  convert_command->add_flag("--provisional", convert.provisional, "Allow versions of tileirbc that may still change");
+
+  StatsOptions stats;
+  CLI::App* stats_command = app.add_subcommand("stats", "Count what modules hold");
+  stats_command->add_option("FILE", stats.inputs, "Inputs; - for standard input")->required();
+  stats_command->add_flag("--json", stats.json, "As JSON, one object a line");
+
+  std::string diff_a, diff_b;
+  CLI::App* diff_command = app.add_subcommand("diff", "Say where two modules mean something different; forms, names and locations do not count");
+  diff_command->add_option("A", diff_a, "First input, or - for standard input")->required();
+  diff_command->add_option("B", diff_b, "Second input")->required();
+
   std::vector<std::string> check_inputs;
   CLI::App* check_command = app.add_subcommand("check", "Read and validate files of any form");
   check_command->add_option("FILE", check_inputs, "Inputs; - for standard input")->required();
@@ -95,6 +116,9 @@ int run(int argc, char** argv) {
 
   on(as_command, [&] { return run_as(as, common); });
   on(dis_command, [&] { return run_dis(dis, common); });
+  on(convert_command, [&] { return run_convert(convert, common); });
+  on(stats_command, [&] { return run_stats(stats, common); });
+  on(diff_command, [&] { return run_diff(diff_a, diff_b, common); });
   on(check_command, [&] { return run_check(check_inputs, common); });
   on(fmt_command, [&] { return run_fmt(fmt, common); });
   on(ops_command, [&] { return run_ops(ops, common); });

@@ -20,6 +20,16 @@ struct AsOptions {
 struct DisOptions {
   std::string input, output = "-";
   PrintOptions print;
+  bool partial = false;          ///< decode what is known of a newer minor version
+};
+struct ConvertOptions {
+  std::string input, output;     ///< output empty: beside the input, with the form as ending
+  std::string to;                ///< text, tilebc, tileirbc or tileirbc@13.2
+  bool provisional = false;
+};
+struct StatsOptions {
+  std::vector<std::string> inputs;
+  bool json = false;
 };
 struct FmtOptions {
   std::vector<std::string> inputs;
@@ -33,6 +43,12 @@ struct OpsOptions {
 /// Each returns the exit status; errors are on standard error then.
 int run_as(const AsOptions& options, const CommonOptions& common);
 int run_dis(const DisOptions& options, const CommonOptions& common);
+/// Any form to any form.
+int run_convert(const ConvertOptions& options, const CommonOptions& common);
+/// Counts of what modules hold.
+int run_stats(const StatsOptions& options, const CommonOptions& common);
+/// Says where two modules, in any forms, mean something different: 0 equal, 5 different.
+int run_diff(const std::string& a, const std::string& b, const CommonOptions& common);
 /// `tileasm FILE`: assembles text and disassembles bytecode. `output` may be empty.
 int run_short(const std::string& input, const std::string& output, const PrintOptions& print,
               const CommonOptions& common);

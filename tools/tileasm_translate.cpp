@@ -59,8 +59,8 @@ int disassemble(const Module& m, const std::string& output, const PrintOptions& 
   return report(diags, common);
 }
 
-Result<Loaded> load(const std::string& input, const CommonOptions& common, Diagnostics& diags) {
-  auto loaded = load_module(input, diags);
+Result<Loaded> load(const std::string& input, const CommonOptions& common, Diagnostics& diags, bool partial = false) {
+  auto loaded = load_module(input, diags, partial);
   if (loaded) log(common, input_name(input) + ": " + describe(*loaded));
   return loaded;
 }
@@ -76,9 +76,30 @@ int run_as(const AsOptions& options, const CommonOptions& common) {
 
 int run_dis(const DisOptions& options, const CommonOptions& common) {
   Diagnostics diags;
-  const auto loaded = load(options.input, common, diags);
+  const auto loaded = load(options.input, common, diags, options.partial);
   const int status = report(diags, common);
   return loaded ? disassemble(loaded->module, options.output, options.print, common) : status;
+}
+
+int run_convert(const ConvertOptions& options, const CommonOptions& common) {
+  const size_t at = options.to.find('@');
+  const std::string form = options.to.substr(0, at), version = at == std::string::npos ? "" : options.to.substr(at + 1);
+  const bool known = version == "13.1" || version == "13.2" || version == "13.3" || version == "13.4" || version == "13.5";
+  if ((form != "text" && form != "tilebc" && form != "tileirbc") || (at != std::string::npos && (form != "tileirbc" || !known)))
+    return usage_error("tileasm", "--to " + options.to + ": no such form", common, "forms are text, tilebc, tileirbc and tileirbc@13.1 to tileirbc@13.5");
+  if (form == "text") {
+    DisOptions dis;
+    dis.input = options.input;
+    dis.output = options.output.empty() ? "-" : options.output;
+    return run_dis(dis, common);
+  }
+  AsOptions as;
+  as.input = options.input;
+  as.output = options.output;
+  as.emit = form;
+  as.bytecode_version = version;
+  as.provisional = options.provisional;
+  return run_as(as, common);
 }
 
 int run_short(const std::string& input, const std::string& output, const PrintOptions& print,

@@ -161,7 +161,7 @@ def random_programs():
         inputs = [p.new() for _ in range(3)]
         code, visible = p.block(inputs, 1 + number % 3, 4 + number % 5)
         outs = visible[-4:]
-        case = Case("control", f"random.{number:03}", "smoke" if number % 20 == 3 else "standard", ["if", "for", "loop"], ["i32"])
+        case = Case("control", f"random.{number:03}", "smoke" if number in (3, 43, 103) else "standard", ["if", "for", "loop"], ["i32"])
         case.grid = [blocks, 1, 1]
         k = Kernel(case)
         args = [rng.between(-20, 20) & M for _ in range(2)]

@@ -231,7 +231,7 @@ def paddings():
                 continue
             if not F.get(t) or F[t].signed or pad in ("zero",):
                 array = Array(t, (13, 11), extra=3)
-                yield load_case(f"load.padding_{pad}.2d.{t}", array, View(array, (8, 4), pad=pad), "smoke" if t in ("f32", "i8") else "standard")
+                yield load_case(f"load.padding_{pad}.2d.{t}", array, View(array, (8, 4), pad=pad), "smoke" if t == "f32" and pad != "pos_inf" or t == "i8" else "standard")
                 array = Array(t, (7,))
                 yield load_case(f"load.padding_{pad}.1d.{t}", array, View(array, (8,), pad=pad))
         array = Array(t, (5, 7) if t != "f4E2M1FN" else (5, 8))
@@ -264,7 +264,7 @@ def strides():
                 dn = range(len(ns)) if dynamic == "dynamic" else (len(ns) - 1,) if dynamic == "mixed" else ()
                 make = lambda: Array(t, ns, ss, offset, dn, ds)
                 array = make()
-                yield load_case(f"load.{name}.{dynamic}.{t}", array, View(array, shape, pad="zero"), "smoke" if t == "i32" and dynamic == "mixed" else "standard")
+                yield load_case(f"load.{name}.{dynamic}.{t}", array, View(array, shape, pad="zero"), "smoke" if t == "i32" and dynamic == "mixed" and name in ("row_gap", "column_major", "offset", "step3") else "standard")
                 if t in ("i32", "f16"):
                     yield copy_case(f"copy.{name}.{dynamic}.{t}", View(make(), shape), View(make(), shape))
                 if name in ("row_gap", "column_major") and t == "i32":
@@ -280,7 +280,7 @@ def dim_maps():
             for m in itertools.permutations(range(len(ns))):
                 array = Array(t, ns)
                 view = View(array, shape, pad="zero", dim_map=m)
-                yield load_case(f"load.dim_map_{''.join(map(str, m))}.{dims(ns)}.{t}", array, view, "smoke" if m == (1, 0) and t == "f16" else "standard")
+                yield load_case(f"load.dim_map_{''.join(map(str, m))}.{dims(ns)}.{t}", array, view, "smoke" if m == (1, 0) and t == "f16" and shape == (2, 4) else "standard")
                 yield copy_case(f"copy.dim_map_{''.join(map(str, m))}.{dims(ns)}.{t}", View(Array(t, ns), shape, dim_map=m), View(Array(t, ns), shape, dim_map=m))
         yield copy_case(f"copy.transpose.{t}", View(Array(t, (8, 4)), (2, 4), dim_map=(1, 0)), View(Array(t, (4, 8)), (2, 4)))
 
@@ -292,7 +292,7 @@ def strided_views():
             for pad in ("zero",) + (("nan", "neg_inf") if t in F else ()):
                 array = Array(t, ns)
                 yield load_case(f"load.strided_{dims(step)}.{dims(ns)}_by_{dims(shape)}.{pad}.{t}", array, View(array, shape, "strided", pad, step),
-                                "smoke" if t == "f32" and step == (3, 2) else "standard")
+                                "smoke" if t == "f32" and step == (3, 2) and pad != "neg_inf" else "standard")
             yield copy_case(f"copy.strided_{dims(step)}.{dims(ns)}_by_{dims(shape)}.{t}", View(Array(t, ns), shape, "strided", None, step), View(Array(t, ns), shape, "strided", None, step))
         array = Array(t, (12, 7))
         yield load_case(f"load.strided_mapped.{t}", array, View(array, (4, 2), "strided", "zero", (3, 5), (1, 0)))

@@ -32,14 +32,16 @@ def describe(command):
 
 
 class Assembler:
-    """Turns text cases into the form that the implementation wants, by a command with {in}, {out} and {form}."""
+    """Turns text cases into the form that the implementation wants, with tileasm or a program of the same options."""
 
     def __init__(self, command):
-        self.command = command
+        self.words = shlex.split(command)
 
     def convert(self, folder, form):
-        source, target = os.path.join(folder, "kernel.tile"), os.path.join(folder, "kernel." + form.split("@")[0])
-        words = [w.replace("{in}", source).replace("{out}", target).replace("{form}", form) for w in shlex.split(self.command)]
+        """(name of the new kernel file, "") or (None, why not). `form` is tilebc, tileirbc or tileirbc@13.3."""
+        kind, _, version = form.partition("@")
+        source, target = os.path.join(folder, "kernel.tile"), os.path.join(folder, "kernel." + kind)
+        words = self.words + ["as", source, "-o", target, "--emit", kind] + (["--bytecode-version", version] if version else [])
         done = subprocess.run(words, capture_output=True, timeout=60, check=False)
         if done.returncode or not os.path.exists(target):
             return None, done.stderr.decode(errors="replace")[:300]

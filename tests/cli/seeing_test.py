@@ -371,6 +371,10 @@ def differing(c):
     arguments = ["grid.tile", "--grid", "64", "--arg", "count=ptr:i32[1]=zeros"]
     done = c.run(*arguments, "--threads", "1", "--bundle", "grid.bundle")
     c.that("bundle of one thread", done.returncode == 0, done.stderr)
+    done = c.run(*arguments, "--threads", "1", "--check", "race", "--bundle", "race.bundle")
+    c.that("bundle of a race", done.returncode == 4, done.stderr)
+    done = c.run("replay", "race.bundle")
+    c.that("replay with the recorded checks", done.returncode == 0 and ", as recorded" in done.stderr, done.stderr)
     found = None
     for _ in range(20):  # lost updates need two blocks at once: nearly always, not always
         found = c.run("replay", "grid.bundle", "--threads", "8")

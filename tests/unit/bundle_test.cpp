@@ -36,7 +36,7 @@ std::vector<uint8_t> made(const test::TempDir& dir, bool with_result, const std:
   std::memcpy(a.memory.data(), values, sizeof values);
   REQUIRE(save_npy(dir.file("a.npy"), a.view(), diags));
   Kernel k(kKernel, {"a=ptr:" + dir.file("a.npy"), "b=ptr:i32[1000]=randint(seed=3, lo=0, hi=9)", "i32:7"});
-  auto writer = BundleWriter::capture("0.1.0", "k", {2, 1, 1}, {3, 1000, 1 << 20}, encode_tilebc(**k.module), k.specs,
+  auto writer = BundleWriter::capture("0.1.0", "k", {2, 1, 1}, {3, 1000, 1 << 20, "race", "nan", 5, {"a"}}, encode_tilebc(**k.module), k.specs,
                                       k.args, diags);
   REQUIRE(writer);
   REQUIRE(k.run({}, {2, 1, 1}));
@@ -65,6 +65,10 @@ TEST_CASE("a bundle holds the launch as it was before it ran") {
   CHECK(b->options.threads == 3);
   CHECK(b->options.fuel == 1000);
   CHECK(b->options.max_storage == 1 << 20);
+  CHECK(b->options.checks == "race");
+  CHECK(b->options.undef == "nan");
+  CHECK(b->options.undef_seed == 5);
+  CHECK(b->options.uninitialised == std::vector<std::string>{"a"});
   CHECK(b->names == std::vector<std::string>{"a", "b", ""});
   REQUIRE(b->args.buffers.size() == 2);
   float first = 0;

@@ -17,38 +17,57 @@ class Checker : public Observer {
     findings_.launch_begin();
     prepare(*launch.plan);
     for (const auto& p : parts_) p->launch_begin(launch);
+    watchers_.clear();
+    for (const auto& p : parts_)
+      if (p->watches_memory()) watchers_.push_back(p.get());
   }
   void launch_end(const Launch& launch) override { findings_.launch_end(launch); }
   void block_begin(Exec& x) override {
     for (const auto& p : parts_) p->block_begin(x);
   }
-  void block_end(Exec& x) override {
-    for (const auto& p : parts_) p->block_end(x);
-  }
   void before(Exec& x, const Step& s) override {
     const size_t at = StepTable::index(x.plan, s);
     const StepPlan& plan = plans_[at];
     for (const auto& [part, inst] : plan.silent) part->silent(x, inst);
-    for (CheckPart* p : plan.parts) p->before(x, s);
-    if (plan.before)
+    for (CheckPart* p : plan.before) p->before(x, s);
+    if (plan.carry_before)
       for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).before);
   }
   void after(Exec& x, const Step& s) override {
     const StepPlan& plan = plans_[StepTable::index(x.plan, s)];
-    for (CheckPart* p : plan.parts) p->after(x, s);
-    if (plan.after)
+    for (CheckPart* p : plan.after) p->after(x, s);
+    if (plan.carry_after)
       for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).after);
   }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
-    for (const auto& p : parts_) p->access(x, s, a);
+    if (getenv("NOF") == nullptr) fetch(x, a);
+    for (CheckPart* p : watchers_) p->access(x, s, a);
   }
 
  private:
   struct StepPlan {
     std::vector<std::pair<CheckPart*, InstId>> silent;
-    std::vector<CheckPart*> parts;
-    bool before = false, after = false;
+    std::vector<CheckPart*> before, after;
+    bool carry_before = false, carry_after = false;
   };
+
+  /// Lets the memory of an access come into the cache while the checkers look at it: without this, large arrays are waited for twice.
+  static void fetch(const Exec& x, const MemoryAccess& a) {
+    constexpr uint64_t kLine = 64, kMost = 64;  // bytes; lines of one access
+    uint64_t lines = 0;
+    if (a.rank == 0) return;
+    for_each_run_until(a, [&](uint64_t address, uint64_t bytes) {
+      const std::byte* host = x.memory.resolve(address, bytes);
+      for (uint64_t at = 0; host && at < bytes && lines < kMost; at += kLine, ++lines) {
+        if (a.kind == MemoryAccess::Kind::Read) {
+          __builtin_prefetch(host + at, 0);
+        } else {
+          __builtin_prefetch(host + at, 1);
+        }
+      }
+      return host && lines < kMost;
+    });
+  }
 
   void prepare(const Plan& plan) {
     if (facts_ && plan_ == &plan) return;
@@ -90,10 +109,12 @@ class Checker : public Observer {
       for (const auto& p : parts_) {
         for (const InstId silent : facts_->steps[s].silent)
           if (p->wants(silent)) plans_[s].silent.emplace_back(p.get(), silent);
-        if (!facts_->steps[s].preparation && p->wants(i)) plans_[s].parts.push_back(p.get());
+        const unsigned wants = facts_->steps[s].preparation ? CheckPart::kNever : p->wants(i);
+        if (wants & CheckPart::kBefore) plans_[s].before.push_back(p.get());
+        if (wants & CheckPart::kAfter) plans_[s].after.push_back(p.get());
       }
-      plans_[s].before = !op.before.empty();
-      plans_[s].after = !op.after.empty();
+      plans_[s].carry_before = !op.before.empty();
+      plans_[s].carry_after = !op.after.empty();
     }
   }
 
@@ -105,6 +126,7 @@ class Checker : public Observer {
   std::unique_ptr<CheckFacts> facts_;
   std::vector<std::unique_ptr<CheckPart>> parts_;
   std::vector<CheckPart*> carriers_;  // those that follow values through control flow
+  std::vector<CheckPart*> watchers_;  // those that look at accesses
   std::vector<StepPlan> plans_;       // by step
 };
 

@@ -11,7 +11,7 @@ class AssumeCheck : public CheckPart {
  public:
   AssumeCheck(const CheckFacts& facts, Findings& findings) : CheckPart(facts, findings) {}
 
-  bool wants(InstId i) const override { return f.insts[i].op == Opcode::Assume; }
+  unsigned wants(InstId i) const override { return f.insts[i].op == Opcode::Assume ? kBefore : kNever; }
   void silent(Exec& x, InstId i) override {
     const ValueId v = f.operands(i)[0];
     const Attr& p = facts.module.attrs.get(f.attr(i, 0));

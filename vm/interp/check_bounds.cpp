@@ -74,6 +74,9 @@ class BoundsCheck : public CheckPart {
       if (facts.module.globals[g].constant) constant_.push_back(allocation_of(launch.globals[g]));
   }
 
+  [[nodiscard]] bool watches_memory() const override {
+    return !constant_.empty() || std::any_of(sets_.begin(), sets_.end(), [](const ByteSet& s) { return !s.everything(); });
+  }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     const size_t allocation = allocation_of(a.address);
     if (!constant_.empty() && a.kind != MemoryAccess::Kind::Read && std::count(constant_.begin(), constant_.end(), allocation) &&
@@ -91,13 +94,13 @@ class BoundsCheck : public CheckPart {
     });
   }
 
-  bool wants(InstId i) const override { return facts.op(i).memory && facts.op(i).view != kNone; }
+  unsigned wants(InstId i) const override { return facts.op(i).memory && facts.op(i).view != kNone ? kBefore : kNever; }
   void before(Exec& x, const Step& s) override {
     const auto& v = static_cast<const ViewAccess&>(*s.data);
     const uint64_t* view = x.at<uint64_t>(s.in[0]);
-    const uint32_t promises = facts.attr(s.inst, "inbounds");
+    const uint32_t promises = facts.op(s.inst).inbounds;
     for (size_t k = 0; k < v.rank; ++k) {
-      const uint64_t n = view[1 + v.dim[k]], step = static_cast<uint64_t>(v.step[k]), tiles = n / step + (n % step != 0);
+      const uint64_t n = view[1 + v.dim[k]], step = static_cast<uint64_t>(v.step[k]);
       const bool promised = promises != kNone && facts.module.attrs.get(promises).ints[k] != 0;
       const bool sparse = k == v.sparse;
       const auto index = [&](size_t e) { return read_bits(x.at(v.index[k].slot), v.index[k].size, e); };
@@ -105,7 +108,7 @@ class BoundsCheck : public CheckPart {
       for (size_t e = 0; e < count; ++e) {
         const uint64_t at = index(e);
         // A row that a gather names is an element like others: outside it is padding, unless inbounds was promised.
-        if (!sparse && at >= tiles) outside(x, s, k, at, tiles, n, view[0]);
+        if (!sparse && static_cast<unsigned __int128>(at) * step >= n) outside(x, s, k, at, n / step + (n % step != 0), n, view[0]);
         if (!promised) continue;
         const unsigned __int128 last = static_cast<unsigned __int128>(at) * step + (sparse ? 1 : static_cast<uint64_t>(v.tile[k]));
         if (last > n) broken(x, s, k, at, n, v.tile[k], view[0]);

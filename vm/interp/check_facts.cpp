@@ -28,7 +28,14 @@ CheckFacts::CheckFacts(const std::shared_ptr<const ValidModule>& valid, const Pl
       if (const int g = operand_index(f.def(i), name); g >= 0) return f.operand(i, static_cast<size_t>(g));
     return kNone;
   };
+  for (ValueId v = 0; v < f.value_types.size(); ++v) {
+    counts_.push_back(module.types.is_tile(f.type(v)) ? static_cast<size_t>(module.types.element_count(f.type(v))) : 0);
+    elements_.push_back(is_token(v) ? ElementType::kCount : module.types.element_of(f.type(v)));
+  }
+  for (InstId i = 0; i < f.insts.size(); ++i) operands_.push_back(f.operands(i));
   for (InstId i = 0; i < f.insts.size(); ++i) {
+    ops_[i].control = f.def(i).regions > 0 && f.insts[i].op != Opcode::Reduce && f.insts[i].op != Opcode::Scan;
+    ops_[i].inbounds = attr(i, "inbounds");
     for (const ValueId v : f.operands(i))
       if (is_token(v)) ops_[i].tokens.push_back(v);
     for (uint32_t k = 0; k < f.insts[i].result_count; ++k)

@@ -18,6 +18,8 @@ class CheckFacts {
  public:
   struct Op {
     bool in_body = false;          ///< inside reduce or scan: not looked at one by one
+    bool control = false;          ///< has regions, and is not reduce or scan
+    AttrId inbounds = kNone;
     // Accesses of memory: operations with a memory ordering.
     bool memory = false, reads = false, writes = false;
     bool strong = false;           ///< not weak
@@ -42,10 +44,11 @@ class CheckFacts {
   [[nodiscard]] uint32_t accesses() const { return accesses_; }
   [[nodiscard]] bool synchronises() const { return synchronises_; }  ///< some access orders other blocks
   [[nodiscard]] const Type& type(ValueId v) const { return module.types.get(f.type(v)); }
-  [[nodiscard]] ElementType element(ValueId v) const { return module.types.element_of(f.type(v)); }
-  [[nodiscard]] bool is_tile(ValueId v) const { return module.types.is_tile(f.type(v)); }
+  [[nodiscard]] ElementType element(ValueId v) const { return elements_[v]; }
+  [[nodiscard]] bool is_tile(ValueId v) const { return counts_[v] != 0; }
+  [[nodiscard]] std::span<const ValueId> operands(InstId i) const { return operands_[i]; }  ///< faster than f.operands(i)
   [[nodiscard]] bool is_token(ValueId v) const { return module.types.is_token(f.type(v)); }
-  [[nodiscard]] size_t count(ValueId v) const { return static_cast<size_t>(module.types.element_count(f.type(v))); }
+  [[nodiscard]] size_t count(ValueId v) const { return counts_[v]; }  ///< elements of a tile
   [[nodiscard]] std::string name(ValueId v) const { return value_name(module, f, v); }
   /// A value's bytes, valid from its definition to its last use. Not for values inside reduce and scan.
   template <class T = std::byte>
@@ -56,6 +59,9 @@ class CheckFacts {
  private:
   void carries();
   std::vector<Slot> slots_;
+  std::vector<size_t> counts_;        // 0: not a tile
+  std::vector<ElementType> elements_;
+  std::vector<std::span<const ValueId>> operands_;
   std::vector<Op> ops_;
   uint32_t accesses_ = 0;
   bool synchronises_ = false;

@@ -52,6 +52,7 @@ class InitCheck : public CheckPart {
  public:
   InitCheck(const CheckFacts& facts, Findings& findings, WrittenMemory& written) : CheckPart(facts, findings), written_(written) {}
 
+  [[nodiscard]] bool watches_memory() const override { return true; }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     if (!written_.any() || a.kind == MemoryAccess::Kind::Write) return;
     for_each_run(a, [&](uint64_t address, uint64_t bytes) {

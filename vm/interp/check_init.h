@@ -14,8 +14,9 @@ class WrittenMemory : public CheckPart {
   WrittenMemory(const CheckFacts& facts, Findings& findings, std::vector<size_t> uninitialised)
       : CheckPart(facts, findings), uninitialised_(std::move(uninitialised)) {}
   void launch_begin(const Launch& launch) override;
-  bool wants(InstId i) const override { return f.insts[i].op == Opcode::Alloca; }
+  unsigned wants(InstId i) const override { return f.insts[i].op == Opcode::Alloca ? kAfter : kNever; }
   void after(Exec& x, const Step& s) override;
+  [[nodiscard]] bool watches_memory() const override { return any(); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override;
 
   /// True if some memory of the launch has no initial contents.

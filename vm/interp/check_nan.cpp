@@ -6,18 +6,21 @@
 namespace tile {
 namespace {
 
-/// True if some element has all bits of `exponent` set: infinity or NaN. Branch-free, so that it runs as fast as memory is read.
+/// True if some element has all bits of `exponent` set: infinity or NaN. One more in the lowest place of the exponent then carries into
+/// the sign: no branch and no comparison, so that this runs as fast as memory is read.
 template <class T>
 bool any_special(const std::byte* p, size_t n, T exponent) {
-  constexpr size_t kChunk = 4096;
   const T* v = reinterpret_cast<const T*>(p);
-  for (size_t at = 0; at < n; at += kChunk) {
-    T found = 0;
-    const size_t end = std::min(n, at + kChunk);
-    for (size_t i = at; i < end; ++i) found |= static_cast<T>((v[i] & exponent) == exponent);
-    if (found) return true;
-  }
-  return false;
+  const T lowest = static_cast<T>(exponent & (~exponent + 1u)), sign = static_cast<T>(T{1} << (8 * sizeof(T) - 1));
+  constexpr size_t kLanes = 64 / sizeof(T);  // independent sums of bits
+  T found[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (size_t k = 0; k < kLanes; ++k) found[k] = static_cast<T>(found[k] | static_cast<T>((v[i + k] & exponent) + lowest));
+  for (; i < n; ++i) found[0] = static_cast<T>(found[0] | static_cast<T>((v[i] & exponent) + lowest));
+  T any = 0;
+  for (const T one : found) any = static_cast<T>(any | one);
+  return (any & sign) != 0;
 }
 
 bool any_special(ElementType e, const std::byte* p, size_t n) {
@@ -53,11 +56,11 @@ class NanCheck : public CheckPart {
     workers_.assign(launch.threads, {});
     for (Worker& w : workers_) w.special = known_;
   }
-  bool wants(InstId i) const override {
-    if (facts.op(i).in_body || f.insts[i].op == Opcode::Constant || carries(i)) return false;
+  unsigned wants(InstId i) const override {
+    if (facts.op(i).in_body || f.insts[i].op == Opcode::Constant || facts.op(i).control) return kNever;
     for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
-      if (is_float(f.result(i, k))) return true;
-    return false;
+      if (is_float(f.result(i, k))) return kAfter;
+    return kNever;
   }
   void silent(Exec& x, InstId i) override { scan(x, i); }
   void after(Exec& x, const Step& s) override { scan(x, s.inst); }
@@ -73,7 +76,6 @@ class NanCheck : public CheckPart {
     std::vector<uint8_t> special, moved;  // by value: some element is infinite or NaN
   };
   [[nodiscard]] bool is_float(ValueId v) const { return facts.is_tile(v) && info(facts.element(v)).is_float; }
-  [[nodiscard]] bool carries(InstId i) const { return f.def(i).regions > 0 && f.insts[i].op != Opcode::Reduce && f.insts[i].op != Opcode::Scan; }
   /// Operations that compute: not those that fetch or move elements.
   [[nodiscard]] bool computes(InstId i) const {
     switch (f.insts[i].op) {
@@ -92,7 +94,7 @@ class NanCheck : public CheckPart {
       w.special[v] = special;
       if (!special || !computes(i)) continue;
       bool given = false;
-      for (const ValueId o : f.operands(i)) given = given || w.special[o];
+      for (const ValueId o : facts.operands(i)) given = given || w.special[o];
       if (!given && findings.wanted(x, Code::W0002, i)) report(x, i, v, n);
     }
   }

@@ -22,7 +22,10 @@ class OrderCheck : public CheckPart {
     if (first < w.last || w.shadow.chunks() > kMostChunks) w.shadow.clear();
     w.last = first;
   }
-  bool wants(InstId i) const override { return f.insts[i].op == Opcode::Alloca || (facts.op(i).writes && !facts.op(i).reads && !facts.op(i).in_body); }
+  unsigned wants(InstId i) const override {
+    if (f.insts[i].op == Opcode::Alloca) return kAfter;
+    return facts.op(i).writes && !facts.op(i).reads ? kBefore | kAfter : kNever;
+  }
   void before(Exec& x, const Step&) override { workers_[x.worker].twice.clear(); }
   void after(Exec& x, const Step& s) override {
     if (f.insts[s.inst].op == Opcode::Alloca) {
@@ -32,6 +35,7 @@ class OrderCheck : public CheckPart {
     }
   }
 
+  [[nodiscard]] bool watches_memory() const override { return true; }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     const Node now = tokens_.current(x);
     if (now == 0) return;

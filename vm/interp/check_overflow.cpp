@@ -14,14 +14,13 @@ class OverflowCheck : public CheckPart {
  public:
   OverflowCheck(const CheckFacts& facts, Findings& findings) : CheckPart(facts, findings) {}
 
-  bool wants(InstId i) const override {
+  unsigned wants(InstId i) const override {
     // A reduction may have no steps for its body: it is computed again here.
-    if (f.insts[i].op == Opcode::Reduce || f.insts[i].op == Opcode::Scan) return folded(i) != kNone;
-    return facts.attr(i, "overflow", 0) != 0;
+    const bool fold = f.insts[i].op == Opcode::Reduce || f.insts[i].op == Opcode::Scan;
+    return (fold ? folded(i) != kNone : facts.attr(i, "overflow", 0) != 0) ? kBefore : kNever;
   }
   void before(Exec& x, const Step& s) override {
     if (const InstId body = folded(s.inst); body != kNone) {
-      if (facts.steps[StepTable::index(x.plan, s)].preparation) return;
       if (s.body[1] == 0) fold(x, s.inst, body);
       return;
     }

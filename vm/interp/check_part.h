@@ -21,13 +21,15 @@ class CheckPart {
 
   virtual void launch_begin(const Launch&) {}
   virtual void block_begin(Exec&) {}
-  virtual void block_end(Exec&) {}
-  /// Whether before() and after(), or silent(), are of use for this operation; asked once.
-  [[nodiscard]] virtual bool wants(InstId) const { return false; }
+  enum Wants : unsigned { kNever = 0, kBefore = 1, kAfter = 2 };
+  /// Which of before() and after() are of use for this operation, and whether silent() is; asked once.
+  [[nodiscard]] virtual unsigned wants(InstId) const { return kNever; }
   /// An operation without a step: at some time between its definition and the next step of its region.
   virtual void silent(Exec&, InstId) {}
   virtual void before(Exec&, const Step&) {}
   virtual void after(Exec&, const Step&) {}
+  /// Whether access() is of use in the launch that has begun.
+  [[nodiscard]] virtual bool watches_memory() const { return false; }
   virtual void access(Exec&, const Step&, const MemoryAccess&) {}
   /// Control flow hands values on, all at once.
   virtual void carry(Exec&, std::span<const Carry>) {}
@@ -50,9 +52,9 @@ std::unique_ptr<CheckPart> make_assume_check(const CheckFacts&, Findings&);
 std::unique_ptr<CheckPart> make_overflow_check(const CheckFacts&, Findings&);
 std::unique_ptr<CheckPart> make_nan_check(const CheckFacts&, Findings&);
 
-/// Calls fn(address, bytes) for the runs of neighbouring bytes that an access touches.
+/// Calls fn(address, bytes) for the runs of neighbouring bytes that an access touches, until it returns false.
 template <class F>
-void for_each_run(const MemoryAccess& a, F&& fn) {
+void for_each_run_until(const MemoryAccess& a, F&& fn) {
   constexpr size_t kMost = 32;  // dimensions longer than 1: a tile has fewer than 2^24 elements
   int64_t n[kMost], stride[kMost], at[kMost] = {};
   size_t rank = 0;
@@ -72,7 +74,7 @@ void for_each_run(const MemoryAccess& a, F&& fn) {
   uint64_t address = a.address;
   const uint64_t bytes = static_cast<uint64_t>(run) * a.element_bytes;
   for (;;) {
-    fn(address, bytes);
+    if (!fn(address, bytes)) return;
     size_t d = rank;
     while (d-- > 0) {
       address += static_cast<uint64_t>(stride[d]) * a.element_bytes;
@@ -82,6 +84,14 @@ void for_each_run(const MemoryAccess& a, F&& fn) {
     }
     if (d == SIZE_MAX) return;
   }
+}
+
+template <class F>
+void for_each_run(const MemoryAccess& a, F&& fn) {
+  for_each_run_until(a, [&](uint64_t address, uint64_t bytes) {
+    fn(address, bytes);
+    return true;
+  });
 }
 
 /// Calls fn(element of the tile, address) for each element of an access.

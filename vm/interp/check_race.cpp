@@ -114,7 +114,7 @@ class RaceCheck : public CheckPart {
     const std::lock_guard lock(order_.mutex);
     order_.add_block(linear_block(x), tokens_.graph(x));
   }
-  bool wants(InstId i) const override { return sync_ && facts.op(i).acquire && facts.op(i).device; }
+  unsigned wants(InstId i) const override { return sync_ && facts.op(i).acquire && facts.op(i).device ? kBefore | kAfter : kNever; }
   void before(Exec& x, const Step&) override { workers_[x.worker].touched.clear(); }
   void after(Exec& x, const Step&) override {
     // Looked up when the value has been read: what was released before that read is all there.
@@ -127,6 +127,7 @@ class RaceCheck : public CheckPart {
     if (releases) order_.acquire(linear_block(x), node, releases);
   }
 
+  [[nodiscard]] bool watches_memory() const override { return true; }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     if (off_ || is_alloca(x, a.address)) return;
     const auto& op = facts.op(s.inst);

@@ -44,13 +44,40 @@ Shadow::Chunk& Shadow::chunk_at(size_t allocation, uint64_t index) {
   return *t.owned.back();
 }
 
-void Shadow::unfold(Page& p, bool bytes) {
-  if (p.cells && (p.bytes || !bytes)) return;
+ShadowCell* Shadow::unfold(Chunk& chunk, size_t page, bool bytes) {
+  if (!chunk.cells) chunk.cells = std::make_unique<Cells>();
+  auto& have = (*chunk.cells)[page];
+  if (chunk.form[page] == Form::Bytes || (chunk.form[page] == Form::Words && !bytes)) return have.get();
   const size_t n = bytes ? kPage : kPage / 4;
   auto cells = std::make_unique<ShadowCell[]>(n);
-  for (size_t k = 0; k < n; ++k) cells[k] = p.cells ? p.cells[k / 4] : p.all;
-  p.cells = std::move(cells);
-  p.bytes = bytes;
+  for (size_t k = 0; k < n; ++k) cells[k] = have ? have[k / 4] : chunk.pages[page];
+  have = std::move(cells);
+  chunk.form[page] = bytes ? Form::Bytes : Form::Words;
+  return have.get();
+}
+
+void Shadow::fold(Chunk& chunk, size_t page) {
+  auto& cells = (*chunk.cells)[page];
+  chunk.pages[page] = cells[0];
+  cells.reset();
+  chunk.form[page] = Form::Page;
+}
+
+void Shadow::split(Chunk& chunk, size_t block) {
+  chunk.split[block] = true;
+  for (size_t k = 0; k < kPagesOfBlock; ++k) {
+    chunk.form[block * kPagesOfBlock + k] = Form::Page;
+    chunk.pages[block * kPagesOfBlock + k] = chunk.blocks[block];
+  }
+}
+
+// If all pages of the block are alike, one cell stands for them again.
+void Shadow::join(Chunk& chunk, size_t block) {
+  const size_t first = block * kPagesOfBlock;
+  for (size_t k = first; k < first + kPagesOfBlock; ++k)
+    if (chunk.form[k] != Form::Page || !(chunk.pages[k] == chunk.pages[first])) return;
+  chunk.blocks[block] = chunk.pages[first];
+  chunk.split[block] = false;
 }
 
 }  // namespace tile

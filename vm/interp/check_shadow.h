@@ -1,9 +1,11 @@
-// What a checker remembers about each byte of global memory: who touched it. Pages that are touched alike take one cell.
+// What a checker remembers about each byte of global memory: who touched it. Pages that are touched alike take one cell, and so do
+// blocks of pages.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -15,13 +17,19 @@ namespace tile {
 /// Numbers of accesses, 0 for none; what they mean is the checker's business.
 struct ShadowCell {
   uint32_t write = 0, other = 0, read = 0, read2 = 0;
-  bool operator==(const ShadowCell&) const = default;
+  bool operator==(const ShadowCell& o) const {  // in one piece: compared for every page of every access
+    unsigned __int128 a, b;
+    std::memcpy(&a, this, sizeof a);
+    std::memcpy(&b, &o, sizeof b);
+    return a == b;
+  }
 };
+static_assert(sizeof(ShadowCell) == 16);
 
 class Shadow {
  public:
-  static constexpr uint64_t kPage = 256;       ///< bytes that one cell can stand for
-  static constexpr uint64_t kPagesOfChunk = 256;
+  static constexpr uint64_t kPage = 256, kBlock = 4096;  ///< bytes that one cell can stand for
+  static constexpr uint64_t kPagesOfChunk = 256, kPagesOfBlock = kBlock / kPage;
   static constexpr uint64_t kChunk = kPage * kPagesOfChunk;
 
   /// @param shared  several threads call update(): each chunk is locked while its cells change
@@ -59,23 +67,35 @@ class Shadow {
       std::unique_lock<std::mutex> lock;
       if (shared_) lock = std::unique_lock(chunk.mutex);
       for (; at < stop;) {
+        const size_t block = static_cast<size_t>(at / kBlock % (kChunk / kBlock));
+        if (!chunk.split[block]) {
+          if (at % kBlock == 0 && stop - at >= kBlock) {
+            step(chunk.blocks[block], at);
+            at += kBlock;
+            continue;
+          }
+          split(chunk, block);
+        }
         const uint64_t page = at / kPage * kPage, until = std::min(stop, page + kPage);
-        Page& p = chunk.pages[at / kPage % kPagesOfChunk];
+        const size_t number = static_cast<size_t>(at / kPage % kPagesOfChunk);
         const bool whole = at == page && until == page + kPage;
-        if (whole && !p.cells) {
-          step(p.all, at);  // the common case
+        if (whole && chunk.form[number] == Form::Page) {
+          // The common case: pages one after the other.
+          const size_t last = std::min((block + 1) * kPagesOfBlock, number + static_cast<size_t>((stop - at) / kPage));
+          size_t k = number;
+          for (; k < last && chunk.form[k] == Form::Page; ++k) step(chunk.pages[k], at + (k - number) * kPage);
+          at += (k - number) * kPage;
+          if (k == (block + 1) * kPagesOfBlock) join(chunk, block);
+          continue;
         } else {
-          unfold(p, (at | until) % 4 != 0);
-          const unsigned shift = p.bytes ? 0 : 2;
+          ShadowCell* cells = unfold(chunk, number, (at | until) % 4 != 0);
+          const unsigned shift = chunk.form[number] == Form::Bytes ? 0 : 2;
           bool alike = whole;
           for (uint64_t b = (at - page) >> shift; b < (until - page) >> shift; ++b) {
-            step(p.cells[b], page + (b << shift));
-            alike = alike && p.cells[b] == p.cells[0];
+            step(cells[b], page + (b << shift));
+            alike = alike && cells[b] == cells[0];
           }
-          if (alike) {
-            p.all = p.cells[0];
-            p.cells.reset();
-          }
+          if (alike) fold(chunk, number);
         }
         at = until;
       }
@@ -83,14 +103,15 @@ class Shadow {
   }
 
  private:
-  struct Page {
-    ShadowCell all;                       // of every byte, while there are no cells
-    std::unique_ptr<ShadowCell[]> cells;  // one for each 4 bytes, or each byte
-    bool bytes = false;
-  };
+  enum class Form : uint8_t { Page, Words, Bytes };  // what a cell stands for
+  using Cells = std::array<std::unique_ptr<ShadowCell[]>, kPagesOfChunk>;
   struct Chunk {
     std::mutex mutex;
-    std::array<Page, kPagesOfChunk> pages;
+    std::array<bool, kPagesOfChunk / kPagesOfBlock> split{};
+    std::array<ShadowCell, kPagesOfChunk / kPagesOfBlock> blocks;  // of every byte of a block that is not split
+    std::array<Form, kPagesOfChunk> form{};
+    std::array<ShadowCell, kPagesOfChunk> pages;  // of every byte of a page, in Form::Page
+    std::unique_ptr<Cells> cells;                 // of the other pages
   };
   struct Table {
     uint64_t size = 0;
@@ -99,7 +120,10 @@ class Shadow {
     std::vector<std::unique_ptr<Chunk>> owned;
   };
   Chunk& chunk_at(size_t allocation, uint64_t index);
-  static void unfold(Page& p, bool bytes);
+  static ShadowCell* unfold(Chunk& chunk, size_t page, bool bytes);
+  static void fold(Chunk& chunk, size_t page);
+  static void split(Chunk& chunk, size_t block);
+  static void join(Chunk& chunk, size_t block);
 
   std::vector<Table> tables_;
   std::mutex mutex_;

@@ -84,9 +84,9 @@ void TokenTracker::block_begin(Exec& x) {
   w.current = 0;
 }
 
-bool TokenTracker::wants(InstId i) const {
+unsigned TokenTracker::wants(InstId i) const {
   const auto& o = facts.op(i);
-  return !o.in_body && (o.memory || (o.token != kNone && f.def(i).regions == 0));
+  return !o.in_body && (o.memory || (o.token != kNone && f.def(i).regions == 0)) ? kBefore : kNever;
 }
 
 void TokenTracker::tokens(Exec& x, InstId i) {

@@ -57,7 +57,7 @@ class TokenTracker : public CheckPart {
 
   void launch_begin(const Launch& launch) override;
   void block_begin(Exec& x) override;
-  bool wants(InstId i) const override;
+  unsigned wants(InstId i) const override;
   void silent(Exec& x, InstId i) override { tokens(x, i); }
   void before(Exec& x, const Step& s) override;
   void carry(Exec& x, std::span<const Carry> moves) override;

@@ -18,12 +18,12 @@ class UndefCheck : public CheckPart {
     workers_.assign(launch.threads, {});
     for (Worker& w : workers_) w.values.resize(f.value_types.size());
   }
-  bool wants(InstId i) const override {
-    if (facts.op(i).in_body) return false;
-    if (facts.op(i).memory || !use_[i].empty()) return true;
-    for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
-      if (facts.is_tile(f.result(i, k))) return f.def(i).operands.size() > 0 && f.insts[i].operand_count > 0;
-    return false;
+  unsigned wants(InstId i) const override {
+    if (facts.op(i).in_body) return kNever;
+    if (facts.op(i).memory) return facts.op(i).loaded != kNone ? kBefore | kAfter : kBefore;
+    if (!use_[i].empty()) return kBefore;
+    const bool flows = f.insts[i].result_count > 0 && f.insts[i].operand_count > 0 && facts.is_tile(f.result(i)) && facts.is_tile(f.operands(i)[0]);
+    return flows ? kBefore : kNever;
   }
   void silent(Exec& x, InstId i) override { flow(x, i); }
 
@@ -38,11 +38,12 @@ class UndefCheck : public CheckPart {
           }
     const auto& op = facts.op(s.inst);
     if (!op.memory) {
-      if (f.def(s.inst).regions == 0 || f.insts[s.inst].op == Opcode::Reduce || f.insts[s.inst].op == Opcode::Scan) flow(x, s.inst);
+      if (!op.control) flow(x, s.inst);
       return;
     }
     begin_load(x, s.inst);
   }
+  [[nodiscard]] bool watches_memory() const override { return true; }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     Worker& w = workers_[x.worker];
     const auto& op = facts.op(s.inst);
@@ -117,8 +118,9 @@ class UndefCheck : public CheckPart {
   void flow(Exec& x, InstId i) {
     Worker& w = workers_[x.worker];
     if (f.insts[i].result_count == 0 || !facts.is_tile(f.result(i))) return;
-    Marks m;
-    if (facts.is_tile(f.operands(i)[0])) m = alias(i) ? w.values[f.operands(i)[0]] : flow_.result(x, i, w.values);
+    const ValueId first = facts.operands(i)[0];
+    if (!facts.is_tile(first)) return;
+    const Marks m = alias(i) ? w.values[first] : flow_.result(x, i, w.values);
     for (uint32_t k = 0; k < f.insts[i].result_count; ++k) w.values[f.result(i, k)] = m;
   }
   [[nodiscard]] bool alias(InstId i) const {

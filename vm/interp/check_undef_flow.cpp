@@ -64,7 +64,7 @@ bool UndefFlow::makes(InstId i) const {
 }
 
 Marks UndefFlow::result(const Exec& x, InstId i, const std::vector<Marks>& values) const {
-  const auto operands = f_.operands(i);
+  const auto operands = facts_.operands(i);
   const bool marked = std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return values[v] != nullptr; });
   if (!marked && !makes(i)) return nullptr;
   const ValueId result = f_.result(i);
@@ -104,7 +104,7 @@ bool UndefFlow::absorbs(const Exec& x, InstId i, ValueId other, size_t element) 
 }
 
 void UndefFlow::elementwise(const Exec& x, InstId i, const std::vector<Marks>& values, Out& out) const {
-  const auto operands = f_.operands(i);
+  const auto operands = facts_.operands(i);
   for (size_t k = 0; k < operands.size(); ++k) {
     const Marks& m = values[operands[k]];
     if (!m) continue;
@@ -116,7 +116,7 @@ void UndefFlow::elementwise(const Exec& x, InstId i, const std::vector<Marks>& v
 }
 
 void UndefFlow::made(const Exec& x, InstId i, Out& out) const {
-  const auto operands = f_.operands(i);
+  const auto operands = facts_.operands(i);
   const Opcode op = f_.insts[i].op;
   const bool is_signed = facts_.attr(i, "signedness", 0) != 0;
   const ValueId last = operands[operands.size() - 1];
@@ -147,7 +147,7 @@ void UndefFlow::made(const Exec& x, InstId i, Out& out) const {
 }
 
 void UndefFlow::select(const Exec& x, InstId i, const std::vector<Marks>& values, Out& out) const {
-  const auto operands = f_.operands(i);
+  const auto operands = facts_.operands(i);
   const uint8_t* condition = facts_.data<uint8_t>(x, operands[0]);
   for (size_t e = 0; e < out.size(); ++e) {
     if (values[operands[0]] && (*values[operands[0]])[e]) {
@@ -161,12 +161,12 @@ void UndefFlow::select(const Exec& x, InstId i, const std::vector<Marks>& values
 
 std::vector<int64_t> UndefFlow::slice_start(const Exec& x, InstId i, size_t first_index, const std::vector<int64_t>& part) const {
   std::vector<int64_t> start;
-  for (size_t d = 0; d < part.size(); ++d) start.push_back(static_cast<int64_t>(*facts_.data<uint32_t>(x, f_.operands(i)[first_index + d])) * part[d]);
+  for (size_t d = 0; d < part.size(); ++d) start.push_back(static_cast<int64_t>(*facts_.data<uint32_t>(x, facts_.operands(i)[first_index + d])) * part[d]);
   return start;
 }
 
 void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values, Out& out) const {
-  const auto operands = f_.operands(i);
+  const auto operands = facts_.operands(i);
   const Marks& source = values[operands[0]];
   const auto& to = facts_.type(f_.result(i)).shape;
   const auto& from = facts_.type(operands[0]).shape;
@@ -242,7 +242,7 @@ void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values,
 }
 
 void UndefFlow::matrix(InstId i, const std::vector<Marks>& values, Out& out) const {
-  const auto operands = f_.operands(i);
+  const auto operands = facts_.operands(i);
   const auto& l = facts_.type(operands[0]).shape;
   const auto& r = facts_.type(operands[1]).shape;
   const size_t rank = l.size(), m = static_cast<size_t>(l[rank - 2]), k = static_cast<size_t>(l[rank - 1]), n = static_cast<size_t>(r[rank - 1]);
@@ -265,7 +265,7 @@ void UndefFlow::matrix(InstId i, const std::vector<Marks>& values, Out& out) con
 }
 
 void UndefFlow::reduction(InstId i, const std::vector<Marks>& values, Out& out) const {
-  const auto& shape = facts_.type(f_.operands(i)[0]).shape;
+  const auto& shape = facts_.type(facts_.operands(i)[0]).shape;
   const size_t dim = static_cast<size_t>(facts_.module.int_attr(f_, i, 0));
   const bool scan = f_.insts[i].op == Opcode::Scan, reverse = scan && facts_.attr(i, "reverse", 0) != 0;
   size_t outer = 1, len = 1, inner = 1;
@@ -275,7 +275,7 @@ void UndefFlow::reduction(InstId i, const std::vector<Marks>& values, Out& out) 
       Mark so_far = 0;
       for (size_t j = 0; j < len; ++j) {
         const size_t e = (o * len + (reverse ? len - 1 - j : j)) * inner + in;
-        for (const ValueId v : f_.operands(i))
+        for (const ValueId v : facts_.operands(i))
           if (!so_far && values[v]) so_far = (*values[v])[e];
         if (scan) out[e] = so_far;
       }

@@ -192,7 +192,19 @@ class Reader {
       if (!n.is_number_unsigned() || n.get<uint64_t>() < 1 || n.get<uint64_t>() > kMaxGridExtent) return false;
       out_.grid[d] = n.get<uint32_t>();
     }
-    out_.options = {static_cast<uint32_t>(f.number("threads", 4096)), f.number("fuel"), f.number("max_storage")};
+    BundleOptions& o = out_.options;
+    o.threads = static_cast<uint32_t>(f.number("threads", 4096));
+    o.fuel = f.number("fuel");
+    o.max_storage = f.number("max_storage");
+    o.checks = f.text("checks");
+    o.undef = f.text("undef");
+    o.undef_seed = f.number("undef_seed");
+    const Json* uninitialised = f.list("uninitialised", kMaxLaunchArguments);
+    if (!uninitialised) return false;
+    for (const Json& word : *uninitialised) {
+      if (!word.is_string()) return false;
+      o.uninitialised.push_back(word.get<std::string>());
+    }
     const uint64_t kernel_stored = f.number("kernel_stored"), kernel_size = f.number("kernel_size", kMaxKernel);
     if (!f.ok() || !take_kernel(kernel_stored, kernel_size)) return false;
     const Json *buffers = f.list("buffers", kMaxLaunchArguments), *params = f.list("params", SIZE_MAX),
@@ -368,6 +380,10 @@ Result<BundleWriter> BundleWriter::capture(std::string version, std::string entr
   j["threads"] = options.threads;
   j["fuel"] = options.fuel;
   j["max_storage"] = options.max_storage;
+  j["checks"] = options.checks;
+  j["undef"] = options.undef;
+  j["undef_seed"] = options.undef_seed;
+  j["uninitialised"] = options.uninitialised;
   bool ok = add(kernel.data(), kernel.size());
   j["kernel_stored"] = w.blobs_.back().stored.size();
   j["kernel_size"] = kernel.size();

@@ -27,10 +27,13 @@ struct BundleResult {
 /// @param trap  what ended the launch; nullptr if it ended well
 [[nodiscard]] BundleResult bundle_result(const LaunchArguments& after, std::string_view prints, const Diagnostic* trap);
 
-/// Limits that a launch ran under.
+/// Limits that a launch ran under, and what stood for unspecified elements.
 struct BundleOptions {
   uint32_t threads = 0;
   uint64_t fuel = 0, max_storage = 0;
+  std::string checks, undef;               ///< as on the command line
+  uint64_t undef_seed = 0;
+  std::vector<std::string> uninitialised;  ///< arguments, as on the command line
 };
 
 struct Bundle {
