@@ -145,6 +145,18 @@ def contended():
                 k.output("o", "%r", t, [n], olds, base, rule="order_free", strict="order_free", permuted=total, unit=1)
             case.results(b, t, [value])
             yield k.finish()
+    for t, start in (("f16", 0x6800), ("bf16", 0x4380), ("f32", 0x4B800000)):
+        # the number from which adding 1 is a tie that goes back: it stays
+        case = Case("atomics", f"contended.addf.full.{t}", "standard", ["atomic_rmw_tko"], [t])
+        case.grid = [16, 1, 1]
+        k = Kernel(case)
+        b = case.output(t, 1, [start])
+        ps = k.splat(k.ptr_param("m", t), f"ptr<{t}>", [16])
+        one = k.v(f"constant <{t}: 1.0> : {tile([16], t)}")
+        k.emit(f"%r, %t = atomic_rmw_tko relaxed device {ps}, addf, {one} : {tile([16], f'ptr<{t}>')}, {tile([16], t)} -> {tile([16], t)}, token")
+        k.output("o", "%r", t, [16], [start] * 256, k.base(16))
+        case.results(b, t, [start])
+        yield k.finish()
     for blocks in (1, 7, 64):
         # exchange: what is in memory at the end and the old values together are the start and all that was stored
         case = Case("atomics", f"contended.xchg.{blocks}", "standard", ["atomic_rmw_tko"], ["i32"])

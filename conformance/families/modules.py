@@ -2,8 +2,8 @@
 from families.case import Case
 from families.kernel import Kernel, tile
 from families.shape import literal
-from oracle import values
-from oracle.formats import F, INT, INTS
+from oracle import exact, values
+from oracle.formats import F, INT, INTS, to_fraction
 from oracle.rng import Rng
 
 
@@ -232,8 +232,39 @@ def prints():
     yield case
 
 
+def folded():
+    """Operations on constants, which compilers compute beforehand, give what they give on loaded values."""
+    f32 = values.float_edges("f32")[:16]
+    rows = []
+    for mode in ("nearest_even", "zero", "negative_inf", "positive_inf"):
+        for op, fn in (("addf", exact.add), ("mulf", exact.mul), ("divf", exact.div)):
+            rows.append((f"{op}.{mode}", [("f32", f32), ("f32", f32[::-1])], "f32", f"{op} {{0}}, {{1}} rounding<{mode}> : {{T}}", [fn("f32", a, b, mode=mode) for a, b in zip(f32, f32[::-1])]))
+    for predicate in exact.PREDICATES:
+        for ordered in (True, False):
+            both = [("f32", f32 + values.nans("f32")[:4] + f32[:12]), ("f32", values.nans("f32")[:4] + f32 + f32[:12])]
+            rows.append((f"cmpf.{predicate}.{'ordered' if ordered else 'unordered'}", both, "i1", f"cmpf {predicate} {'ordered' if ordered else 'unordered'} {{0}}, {{1}} : {{T}} -> {{R}}",
+                         [exact.compare("f32", a, b, predicate, ordered) for a, b in zip(both[0][1], both[1][1])]))
+    for target in ("f16", "bf16", "tf32", "f64", "f8E4M3FN", "f8E5M2"):
+        bits = [b for b in values.float_edges("f32") if b & 0x7FFFFFFF < 0x7F800000 and abs(to_fraction("f32", b)) <= F[target].top][:16]
+        rows.append((f"ftof.{target}", [("f32", bits)], target, "ftof {0} : {T} -> {R}", [exact.convert("f32", target, b) for b in bits]))
+    half = [0x3E00, 0x3C01, 0x0001, 0xBBFF, 0x5640, 0x8000, 0x2E66, 0x4248] * 2
+    for target in ("f8E4M3FN", "f8E5M2", "tf32", "bf16"):
+        rows.append((f"ftof.f16.{target}", [("f16", half)], target, "ftof {0} : {T} -> {R}", [exact.convert("f16", target, b) for b in half]))
+    i32 = values.int_edges(32)[:16]
+    for op in ("addi", "subi", "muli", "mulhii", "xori"):
+        rows.append((op, [("i32", i32), ("i32", i32[::-1])], "i32", f"{op} {{0}}, {{1}} : {{T}}", [exact.integer(op, 32, a, b)[0] for a, b in zip(i32, i32[::-1])]))
+    for name, inputs, target, text, out in rows:
+        n = len(out)
+        case = Case("modules", f"folded.{name}", "standard", [name.split(".")[0]], [inputs[0][0]])
+        k = Kernel(case)
+        v = [k.v(f"constant <{t}: [{', '.join(literal(t, b) for b in bits)}]> : {tile([n], t)}") for t, bits in inputs]
+        r = k.v(text.format(*v, T=tile([n], inputs[0][0]), R=tile([n], target)))
+        k.output("o", r, target, [n], out, rule="exact")
+        yield k.finish()
+
+
 def modules():
-    for part in (global_cases, entries, arguments, grids, assumptions, hints, prints):
+    for part in (global_cases, entries, arguments, grids, assumptions, hints, prints, folded):
         yield from part()
 
 

@@ -267,9 +267,31 @@ def undefined():
         yield case
 
 
+def nesting():
+    """Deep and wide texts: accepted or rejected, but neither a crash nor a hang."""
+    def text(name, body, args="%c: tile<i1>, %i: tile<i32>"):
+        case = Case("undefined", f"nesting.{name}", "standard")
+        case.goal, case.kernel = "check", ("cuda_tile.module @m {\n  entry @k(" + args + ") {\n" + body + "\n  }\n}\n").encode()
+        case.expect = {"outcome": "survives"}
+        return case
+    for n in (100, 1000, 20000):
+        yield text(f"if.{n}", "if %c {\n" * n + "}\n" * n)
+        yield text(f"if_not_closed.{n}", "if %c {\n" * n)
+        yield text(f"for.{n}", "".join(f"for %i{j} in (%i to %i, step %i) : tile<i32> {{\n" for j in range(n)) + "}\n" * n)
+        yield text(f"types.{n}", "%x = ptr_to_ptr %c : " + "tile<ptr<" * n + "f32" + ">>" * n + " -> tile<ptr<f32>>")
+        yield text(f"lists.{n}", "%x = constant <i32: " + "[" * n + "1" + "]" * n + "> : tile<1xi32>")
+        yield text(f"attributes.{n}", "%x = addi %i, %i {a = " + "[" * n + "]" * n + "} : tile<i32>")
+        yield text(f"locations.{n}", "%x = addi %i, %i : tile<i32> loc(" + "callsite(unknown at " * n + "unknown" + ")" * n + ")")
+        yield text(f"operations.{n}", "\n".join(f"%v{j} = addi %{'i' if j == 0 else f'v{j - 1}'}, %i : tile<i32>" for j in range(n)))
+        yield text(f"dimensions.{n}", "%x = constant <i32: 0> : tile<" + "1x" * n + "i32>")
+    yield text("long_name", "%" + "a" * 100000 + " = addi %i, %i : tile<i32>")
+    yield text("long_string", "assert %c, \"" + "x" * 1000000 + "\" : tile<i1>")
+    yield text("long_number", "%x = constant <i32: " + "0" * 100000 + "1> : tile<i32>")
+
+
 def traps():
     for part in (asserts, pointers, indices, views):
         yield from part()
 
 
-FAMILIES = {"traps": traps, "undefined": undefined}
+FAMILIES = {"traps": traps, "undefined": lambda: (c for part in (undefined, nesting) for c in part())}

@@ -40,7 +40,9 @@ class Checker : public Observer {
       for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).after);
   }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
-    if (getenv("NOF") == nullptr) fetch(x, a);
+    if (watchers_.empty()) return;
+    for (CheckPart* p : watchers_) p->expect(x, a.address);
+    if (has_cells_) fetch(x, a);
     for (CheckPart* p : watchers_) p->access(x, s, a);
   }
 
@@ -83,7 +85,8 @@ class Checker : public Observer {
     };
     // Tokens come before those that ask for them. What has been written is marked after those that ask about reads.
     TokenTracker* tokens = nullptr;
-    if (c.has(Check::Order) || c.has(Check::Race)) {
+    has_cells_ = c.has(Check::Order) || c.has(Check::Race);
+    if (has_cells_) {
       auto t = std::make_unique<TokenTracker>(*facts_, findings_);
       tokens = t.get();
       add(std::move(t), true);
@@ -128,6 +131,7 @@ class Checker : public Observer {
   std::vector<CheckPart*> carriers_;  // those that follow values through control flow
   std::vector<CheckPart*> watchers_;  // those that look at accesses
   std::vector<StepPlan> plans_;       // by step
+  bool has_cells_ = false;            // some checker looks at every byte
 };
 
 constexpr const char* kNames[kChecks] = {"bounds", "init", "race", "order", "undef", "assume", "nan"};

@@ -57,6 +57,7 @@ void Findings::launch_end(const Launch& launch) {
   size_t reported = 0;
   for (auto& [key, e] : entries_) {  // by place
     if (reported++ == CheckOptions::kMaxFindings) break;
+    if (code_info(e.finding.code).cls == FailureClass::Warning && !warned_.insert(key).second) continue;
     Diagnostic d;
     d.code = e.finding.code;
     d.place = module.place(f, e.finding.inst);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -43,6 +44,7 @@ class Findings {
   std::mutex mutex_;
   std::map<Key, Entry> entries_;
   std::vector<std::string> remarks_;
+  std::set<Key> warned_;  // in all launches: a warning does not end a series of launches
   bool overflow_ = false;
 };
 

@@ -36,6 +36,7 @@ class OrderCheck : public CheckPart {
   }
 
   [[nodiscard]] bool watches_memory() const override { return true; }
+  void expect(const Exec& x, uint64_t address) const override { workers_[x.worker].shadow.prefetch(address); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     const Node now = tokens_.current(x);
     if (now == 0) return;

@@ -31,6 +31,8 @@ class CheckPart {
   /// Whether access() is of use in the launch that has begun.
   [[nodiscard]] virtual bool watches_memory() const { return false; }
   virtual void access(Exec&, const Step&, const MemoryAccess&) {}
+  /// access() comes soon: what it needs may be fetched into the cache.
+  virtual void expect(const Exec&, uint64_t) const {}
   /// Control flow hands values on, all at once.
   virtual void carry(Exec&, std::span<const Carry>) {}
 

@@ -128,6 +128,7 @@ class RaceCheck : public CheckPart {
   }
 
   [[nodiscard]] bool watches_memory() const override { return true; }
+  void expect(const Exec&, uint64_t address) const override { shadow_.prefetch(address); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     if (off_ || is_alloca(x, a.address)) return;
     const auto& op = facts.op(s.inst);

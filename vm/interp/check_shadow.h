@@ -39,6 +39,17 @@ class Shadow {
   void clear(size_t allocation);
   /// Forgets everything.
   void clear();
+  /// Fetches the cells around an address into the cache.
+  void prefetch(uint64_t address) const {
+    const size_t allocation = static_cast<size_t>((address >> Memory::kOffsetBits) - 1);
+    const uint64_t at = address & Memory::kOffsetMask;
+    if (allocation >= tables_.size() || at >= tables_[allocation].size) return;
+    const Chunk* c = tables_[allocation].chunks[at / kChunk].load(std::memory_order_acquire);
+    if (!c) return;
+    __builtin_prefetch(&c->split, 1);
+    __builtin_prefetch(&c->form[at / kPage % kPagesOfChunk], 1);
+    __builtin_prefetch(&c->pages[at / kPage % kPagesOfChunk], 1);
+  }
   [[nodiscard]] size_t chunks() const { return made_.load(std::memory_order_relaxed); }
 
   /// Replaces the cell of every byte of [address, address + bytes) by next(cell, address of such a byte). `next` depends on the cell

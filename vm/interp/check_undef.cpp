@@ -47,7 +47,7 @@ class UndefCheck : public CheckPart {
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     Worker& w = workers_[x.worker];
     const auto& op = facts.op(s.inst);
-    for (const auto& [value, what] : {std::pair{op.pointers, "an address"}, std::pair{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored"}}) {
+    for (const auto& [value, what] : {std::pair{op.pointers, "address"}, std::pair{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored value"}}) {
       if (value == kNone || !w.values[value]) continue;
       const std::vector<Mark>& m = *w.values[value];
       bool done = false;
@@ -97,22 +97,22 @@ class UndefCheck : public CheckPart {
         if (facts.is_tile(v)) use_[i].push_back({v, what});
     };
     switch (f.insts[i].op) {
-      case Opcode::If: case Opcode::Assert: use_[i].push_back({operands[0], "a condition"}); return;
+      case Opcode::If: case Opcode::Assert: use_[i].push_back({operands[0], "condition"}); return;
       case Opcode::For:
-        for (size_t k = 0; k < 3; ++k) use_[i].push_back({operands[k], "a bound of the loop"});
+        for (size_t k = 0; k < 3; ++k) use_[i].push_back({operands[k], "loop bound"});
         return;
-      case Opcode::MakeTensorView: use_all("an address or extent"); return;
-      case Opcode::PrintTko: use_all("printed"); return;
+      case Opcode::MakeTensorView: use_all("address or extent"); return;
+      case Opcode::PrintTko: use_all("printed value"); return;
       case Opcode::Extract: case Opcode::Insert:
-        for (size_t k = f.insts[i].op == Opcode::Insert ? 2 : 1; k < operands.size(); ++k) use_[i].push_back({operands[k], "an index"});
+        for (size_t k = f.insts[i].op == Opcode::Insert ? 2 : 1; k < operands.size(); ++k) use_[i].push_back({operands[k], "index"});
         return;
       default: break;
     }
     if (!facts.op(i).memory) return;
-    if (facts.op(i).mask != kNone) use_[i].push_back({facts.op(i).mask, "a mask"});
+    if (facts.op(i).mask != kNone) use_[i].push_back({facts.op(i).mask, "mask"});
     if (const int g = operand_index(f.def(i), "index"); g >= 0)
-      for (const ValueId v : f.group(i, static_cast<size_t>(g))) use_[i].push_back({v, "an index"});
-    if (f.insts[i].op == Opcode::AtomicCASTko) use_[i].push_back({f.operand(i, 1), "compared"});
+      for (const ValueId v : f.group(i, static_cast<size_t>(g))) use_[i].push_back({v, "index"});
+    if (f.insts[i].op == Opcode::AtomicCASTko) use_[i].push_back({f.operand(i, 1), "compared value"});
   }
 
   void flow(Exec& x, InstId i) {
@@ -176,9 +176,8 @@ class UndefCheck : public CheckPart {
     const InstId from = inst_of(m);
     if (findings.wanted(x, Code::T0116, i, from))
       findings.add(x, {Code::T0116, i,
-                       std::string(what) + (std::string_view(what) == "stored" || std::string_view(what) == "printed" || std::string_view(what) == "compared" ? ": " : " is not specified: ") +
-                           (facts.type(value).shape.empty() ? "" : "element " + element_name(facts.type(value).shape, element) + " of ") + facts.name(value) +
-                           " has no specified value",
+                       (facts.type(value).shape.empty() ? "" : "element " + element_name(facts.type(value).shape, element) + " of ") + "the " + what + " " +
+                           facts.name(value) + " has no specified value",
                        {{from, std::string("it comes from here: ") + origin_text(origin_of(m))}}, {}});
     if (stop_) x.launch.stop.store(true);
   }
