@@ -3,6 +3,7 @@
 
 One zip file for each family and tier. families.json in this folder has the number of cases and a SHA-256 of each, so that a change of
 the generator shows; --check compares, --write-manifest writes them anew. Needs numpy, ml_dtypes and mpmath."""
+
 import argparse
 import concurrent.futures
 import fnmatch
@@ -35,10 +36,12 @@ def all_families():
 def write_zip(path, cases):
     """Deterministic but for the compressor; the digests are of the contents."""
     with zipfile.ZipFile(path + ".tmp", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+
         def put(name, data):
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
             z.writestr(info, data)
+
         put("index.json", json.dumps([[f"{c.family}/{c.name}", c.tier, c.name] for c in cases]))
         for c in cases:
             for name, data in c.entries():
@@ -60,7 +63,7 @@ def make(job):
     """One family; returns its line of the manifest."""
     name, module, tier, out, folders = job
     set_wanted(tier)
-    start, by_tier, names = time.time(), {t: [] for t in TIERS[:TIERS.index(tier) + 1]}, set()
+    start, by_tier, names = time.time(), {t: [] for t in TIERS[: TIERS.index(tier) + 1]}, set()
     for c in getattr(importlib.import_module("families." + module), "FAMILIES")[name]():
         if c.name in names:
             raise ValueError(f"two cases {name}/{c.name}")
@@ -91,22 +94,31 @@ def main():
     p.add_argument("--check", action="store_true", help="fail where the digests differ from families.json")
     p.add_argument("--write-manifest", action="store_true", help="write families.json")
     p.add_argument("--smoke-folders", metavar="DIR", help="write the smoke tier as folders (for conformance/cases)")
-    p.add_argument("--self-test", action="store_true", help="check the oracles against numpy and ml_dtypes, make nothing")
+    p.add_argument(
+        "--self-test", action="store_true", help="check the oracles against numpy and ml_dtypes, make nothing"
+    )
     a = p.parse_args()
     if a.self_test:
         from oracle import test_oracle
+
         print(f"{test_oracle.run()} values checked")
         return 0
     if a.out:
         os.makedirs(a.out, exist_ok=True)
     if a.smoke_folders:
         shutil.rmtree(a.smoke_folders, ignore_errors=True)
-    jobs = [(n, m, a.tier, a.out, a.smoke_folders) for n, m in all_families().items() if not a.only or any(fnmatch.fnmatchcase(n, g) for g in a.only)]
+    jobs = [
+        (n, m, a.tier, a.out, a.smoke_folders)
+        for n, m in all_families().items()
+        if not a.only or any(fnmatch.fnmatchcase(n, g) for g in a.only)
+    ]
     lines = {}
     with concurrent.futures.ProcessPoolExecutor(max(1, a.jobs)) as pool:
         for name, line, seconds in pool.map(make, jobs):
             lines[name] = line
-            print(f"{name:20} " + "  ".join(f"{t} {line[t]['cases']}" for t in line) + f"  ({seconds:.1f} s)", flush=True)
+            print(
+                f"{name:20} " + "  ".join(f"{t} {line[t]['cases']}" for t in line) + f"  ({seconds:.1f} s)", flush=True
+            )
     total = {t: sum(line.get(t, {}).get("cases", 0) for line in lines.values()) for t in TIERS}
     print("total " + ", ".join(f"{t} {n}" for t, n in total.items() if n))
     path = os.path.join(HERE, "families.json")

@@ -3,6 +3,7 @@
 
 The smoke tier is read from conformance/cases; larger tiers are made by generate.py into --cache the first time. Exit status: 0 nothing
 failed, 5 something did, 2 usage, 3 the implementation or the suite cannot be used, 130 interrupted."""
+
 import argparse
 import json
 import os
@@ -16,30 +17,55 @@ sys.path.insert(0, HERE)
 
 from runner import execute, report, suite  # noqa: E402
 
-DEFAULT_CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "tile-conformance")
+DEFAULT_CACHE = os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "tile-conformance"
+)
 
 
 def options():
-    p = argparse.ArgumentParser(description="Judges an implementation of Tile IR by the conformance suite (protocol.md).")
+    p = argparse.ArgumentParser(
+        description="Judges an implementation of Tile IR by the conformance suite (protocol.md)."
+    )
     p.add_argument("--impl", metavar="COMMAND", help="the implementation under test")
     p.add_argument("--tier", choices=suite.TIERS, default="smoke")
     p.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, such as 'float_arith/addf.*'")
     p.add_argument("--shard", default="1/1", metavar="K/N", help="the k-th of n parts")
-    p.add_argument("--suite", action="append", default=[], metavar="PATH", help="folder or zip file with cases, instead of those of the tier")
+    p.add_argument(
+        "--suite",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="folder or zip file with cases, instead of those of the tier",
+    )
     p.add_argument("--cache", default=DEFAULT_CACHE, help=f"where generated cases are kept ({DEFAULT_CACHE})")
     p.add_argument("--form", default="text", help="form of the kernels: text, tilebc, tileirbc@13.3 ...")
-    p.add_argument("--assembler", metavar="COMMAND", default=os.environ.get("TILEASM", "tileasm"), help="makes other forms from text ($TILEASM, tileasm)")
-    p.add_argument("--profile", choices=("language", "tilevm"), help="judge by this profile, whatever the implementation says")
+    p.add_argument(
+        "--assembler",
+        metavar="COMMAND",
+        default=os.environ.get("TILEASM", "tileasm"),
+        help="makes other forms from text ($TILEASM, tileasm)",
+    )
+    p.add_argument(
+        "--profile", choices=("language", "tilevm"), help="judge by this profile, whatever the implementation says"
+    )
     p.add_argument("--timeout", type=float, default=20, metavar="S", help="seconds for one case")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    p.add_argument("--no-batch", action="store_true", help="a process of the implementation for each case, even if it has a batch mode")
+    p.add_argument(
+        "--no-batch",
+        action="store_true",
+        help="a process of the implementation for each case, even if it has a batch mode",
+    )
     p.add_argument("--resume", action="store_true", help="leave out the cases that --log has already")
     p.add_argument("--log", metavar="FILE", help="one result a line as JSON, written as the run goes on")
     p.add_argument("--keep", metavar="DIR", help="keep the folders of cases that fail")
     p.add_argument("--junit", metavar="FILE")
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--html", metavar="FILE")
-    p.add_argument("--diff", metavar="OLD.json", help="compare with an older report; more than one implementation may be compared so")
+    p.add_argument(
+        "--diff",
+        metavar="OLD.json",
+        help="compare with an older report; more than one implementation may be compared so",
+    )
     p.add_argument("--merge", nargs="+", metavar="FILE.json", help="no run: put the reports of several shards together")
     p.add_argument("--list", action="store_true", help="no run: print the names of the cases")
     p.add_argument("--quiet", action="store_true", help="no progress, no list of failures")
@@ -58,20 +84,36 @@ def generated(a):
     try:
         with open(os.path.join(a.cache, "made.json"), encoding="utf-8") as f:
             made = json.load(f)
-        fresh = suite.TIERS.index(made["tier"]) >= suite.TIERS.index(a.tier) and set(made["families"]) == set(known) and all(
-            made["families"][n].get(t) == known[n].get(t) for n in known for t in suite.TIERS[:suite.TIERS.index(a.tier) + 1])
+        fresh = (
+            suite.TIERS.index(made["tier"]) >= suite.TIERS.index(a.tier)
+            and set(made["families"]) == set(known)
+            and all(
+                made["families"][n].get(t) == known[n].get(t)
+                for n in known
+                for t in suite.TIERS[: suite.TIERS.index(a.tier) + 1]
+            )
+        )
     except (OSError, ValueError, KeyError):
         fresh = False
     if not fresh:
         print(f"making the cases of tier {a.tier} in {a.cache}", file=sys.stderr, flush=True)
-        done = subprocess.run([sys.executable, os.path.join(HERE, "generate.py"), "--out", a.cache, "--tier", a.tier], check=False,
-                              stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, os.path.join(HERE, "generate.py"), "--out", a.cache, "--tier", a.tier],
+            check=False,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         if done.returncode:
             raise execute.Broken("generate.py failed (it needs numpy, ml_dtypes and mpmath)")
         if "differs from" in done.stdout:
             print("warning: " + done.stdout.strip().split("\n")[-1], file=sys.stderr)
     paths = [os.path.join(a.cache, n) for n in sorted(os.listdir(a.cache)) if n.endswith(".zip")]
-    return [p for p in paths if suite.TIERS.index(p.rsplit(".", 2)[1]) <= suite.TIERS.index(a.tier) and os.path.basename(p).split(".")[0] in known]
+    return [
+        p
+        for p in paths
+        if suite.TIERS.index(p.rsplit(".", 2)[1]) <= suite.TIERS.index(a.tier)
+        and os.path.basename(p).split(".")[0] in known
+    ]
 
 
 class Progress:
@@ -89,12 +131,21 @@ class Progress:
             return
         if failed and self.bad <= 50:
             clear = "\r\x1b[K" if self.terminal else ""
-            print(f"{clear}{result['verdict'].upper():8} {result['case']}: {result['detail']}", file=sys.stderr, flush=True)
+            print(
+                f"{clear}{result['verdict'].upper():8} {result['case']}: {result['detail']}",
+                file=sys.stderr,
+                flush=True,
+            )
         if self.terminal or self.done == self.total or self.done * 10 // self.total > self.shown:
             self.shown = self.done * 10 // self.total
             spent = time.monotonic() - self.start
             text = f"{self.done}/{self.total} cases, {self.bad} failed, {spent:.0f} s, about {spent / self.done * (self.total - self.done):.0f} s left"
-            print(("\r\x1b[K" + text) if self.terminal else text, end="" if self.terminal and self.done < self.total else "\n", file=sys.stderr, flush=True)
+            print(
+                ("\r\x1b[K" + text) if self.terminal else text,
+                end="" if self.terminal and self.done < self.total else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def main():
@@ -139,19 +190,37 @@ def main():
 
     if a.keep:
         os.makedirs(a.keep, exist_ok=True)
-    setup = {"timeout": a.timeout, "form": a.form, "jobs": max(1, a.jobs), "keep": a.keep, "no_batch": a.no_batch, "assembler": execute.Assembler(a.assembler),
-             "tmp": "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None}
+    setup = {
+        "timeout": a.timeout,
+        "form": a.form,
+        "jobs": max(1, a.jobs),
+        "keep": a.keep,
+        "no_batch": a.no_batch,
+        "assembler": execute.Assembler(a.assembler),
+        "tmp": "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None,
+    }
     start = time.monotonic()
     try:
         execute.run_all(a.impl, can, cases, setup, on_result)
     except KeyboardInterrupt:
-        print(f"\ninterrupted after {len(results)} cases" + (f"; --resume goes on from {a.log}" if a.log else ""), file=sys.stderr)
+        print(
+            f"\ninterrupted after {len(results)} cases" + (f"; --resume goes on from {a.log}" if a.log else ""),
+            file=sys.stderr,
+        )
         return 130
     finally:
         if log:
             log.close()
-    head = {"implementation": can.get("name", a.impl), "implementation_version": can.get("version", ""), "profile": can.get("profile", "language"),
-            "form": a.form, "tier": a.tier, "only": a.only, "shards": [a.shard], "seconds": round(time.monotonic() - start, 2)}
+    head = {
+        "implementation": can.get("name", a.impl),
+        "implementation_version": can.get("version", ""),
+        "profile": can.get("profile", "language"),
+        "form": a.form,
+        "tier": a.tier,
+        "only": a.only,
+        "shards": [a.shard],
+        "seconds": round(time.monotonic() - start, 2),
+    }
     return report.finish(report.made(head, results), a)
 
 

@@ -23,7 +23,7 @@ int check_check_options(const CheckSettings& s, const std::string& program, cons
   return 0;
 }
 
-Result<std::unique_ptr<Observer>> begin_checks(const CheckSettings& s, const Job& job, std::shared_ptr<const ValidModule> module, const Function& entry,
+Result<std::unique_ptr<Observer>> begin_checks(const CheckSettings& s, const Job& job, std::shared_ptr<const ValidModule> module,
                                                const LaunchArguments& args, RunOptions& options, Diagnostics& diags) {
   options.unspecified = s.undef == "nan" ? Filling::NaN : s.undef == "random" ? Filling::Random : Filling::Zero;
   options.unspecified_seed = s.undef_seed;
@@ -49,7 +49,7 @@ Result<std::unique_ptr<Observer>> begin_checks(const CheckSettings& s, const Job
     const size_t b = static_cast<size_t>(args.bindings[e.argument].buffer);
     o.arrays[b] = CheckedArray{args.buffers[b].type, e.window->offset, e.window->shape, e.window->strides};
   }
-  auto checker = make_checker(std::move(module), entry, std::move(o));
+  auto checker = make_checker(std::move(module), std::move(o));
   options.observers.push_back(checker.get());
   return Result<std::unique_ptr<Observer>>(std::move(checker));
 }

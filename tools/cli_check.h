@@ -25,6 +25,6 @@ void add_check_options(CLI::App& app, CheckSettings& settings);
 /// Sets the filling of unspecified elements, and adds the checker to the observers if one is asked for.
 /// @return the checker, which must outlive the launch; none where no check was asked for. E0804.
 [[nodiscard]] Result<std::unique_ptr<Observer>> begin_checks(const CheckSettings& settings, const Job& job, std::shared_ptr<const ValidModule> module,
-                                                             const Function& entry, const LaunchArguments& args, RunOptions& options, Diagnostics& diags);
+                                                             const LaunchArguments& args, RunOptions& options, Diagnostics& diags);
 
 }  // namespace tile::cli

@@ -229,7 +229,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   for (const ArgSpec& a : job.args) names.push_back(a.name);
   Watch watch(s.observe, {module, entry, job.grid, names, args});
   if (!watch.begin(options, out.diags)) return;
-  const auto checker = begin_checks(s.checks, job, module, *entry, *args, options, out.diags);
+  const auto checker = begin_checks(s.checks, job, module, *args, options, out.diags);
   if (!checker) return;
 
   std::optional<BundleWriter> writer;

@@ -8,4 +8,7 @@ tools/setup.sh build
 echo "quickstart: building (about a minute)"
 cmake --preset release
 cmake --build --preset release -j "$jobs"
-python3 tools/run_examples.py --tilevm build/release/tilevm --tileasm build/release/tileasm examples
+# The interpreter with NumPy need not be the first one on the path.
+python=python3
+"$python" -c 'import numpy' 2>/dev/null || python=/usr/bin/python3
+"$python" tools/run_examples.py --tilevm build/release/tilevm --tileasm build/release/tileasm examples

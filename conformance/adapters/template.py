@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A template: fill in load() and execute(), then run.py --impl "python3 template.py". protocol.md says what is where."""
+
 import json
 import pathlib
 import sys
@@ -21,7 +22,14 @@ def judge(folder):
         kernel = load(folder / m["kernel"], m["form"])
         if m["goal"] == "run":
             memory = [bytearray((folder / b["file"]).read_bytes()) for b in m["buffers"]]
-            arguments = [(p["type"], int(p["bits"], 0)) if p["kind"] == "scalar" else (p["type"], memory[p["buffer"]], p["offset"]) for p in m["params"]]
+            arguments = [
+                (
+                    (p["type"], int(p["bits"], 0))
+                    if p["kind"] == "scalar"
+                    else (p["type"], memory[p["buffer"]], p["offset"])
+                )
+                for p in m["params"]
+            ]
             execute(kernel, m["entry"], m["grid"], arguments)
             for b, data in zip(m["buffers"], memory):
                 (folder / b["out"]).write_bytes(data)

@@ -3,7 +3,9 @@
 
 TILEIRAS names the program; without it the package's own is looked for beside this Python. TILEIRAS_ARCH sets the target (default: that of
 device 0). TILEIRAS_COMPILE_ONLY=1 stops after compiling, on a machine without a GPU: such cases are reported as unsupported.
-Kernels are compiled in a process each; launches share a process with one CUDA context until something goes wrong in it."""
+Kernels are compiled in a process each; launches share a process with one CUDA context until something goes wrong in it.
+"""
+
 import ctypes
 import glob
 import json
@@ -15,8 +17,22 @@ import sys
 import time
 
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "tf32": 4, "f64": 8}
-TRAPS = {700: "out_of_bounds", 710: "assert", 715: "illegal_instruction", 716: "out_of_bounds", 717: "out_of_bounds", 718: "out_of_bounds", 719: "assert"}
-NEWER = {"f8E8M0FNU": 100, "f4E2M1FN": 100, "fnv8E5M3FNU": 10000, "f8E4M3FN": 89, "f8E5M2": 89}       # first sm with the type
+TRAPS = {
+    700: "out_of_bounds",
+    710: "assert",
+    715: "illegal_instruction",
+    716: "out_of_bounds",
+    717: "out_of_bounds",
+    718: "out_of_bounds",
+    719: "assert",
+}
+NEWER = {
+    "f8E8M0FNU": 100,
+    "f4E2M1FN": 100,
+    "fnv8E5M3FNU": 10000,
+    "f8E4M3FN": 89,
+    "f8E5M2": 89,
+}  # first sm with the type
 COMPILE_ONLY = os.environ.get("TILEIRAS_COMPILE_ONLY") == "1"
 
 
@@ -121,12 +137,16 @@ def serve():
             launch(driver, folder, m)
             status = {"status": "ok"}
         except DriverError as e:
-            status = {"status": "trap", "class": TRAPS[e.code], "reason": str(e)} if e.code in TRAPS else {"status": "crash", "reason": str(e)}
+            status = (
+                {"status": "trap", "class": TRAPS[e.code], "reason": str(e)}
+                if e.code in TRAPS
+                else {"status": "crash", "reason": str(e)}
+            )
         libc.fflush(None)
         status["prints"] = os.pread(printed, 1 << 20, 0).decode(errors="replace")
         answers.write(json.dumps(status) + "\n")
         if status["status"] != "ok":
-            return                              # the context is lost
+            return  # the context is lost
 
 
 class Launcher:
@@ -137,9 +157,14 @@ class Launcher:
 
     def run(self, folder, timeout):
         if not self.child or self.child.poll() is not None:
-            self.child = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--serve", os.path.dirname(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                          stderr=subprocess.DEVNULL, start_new_session=True)
-            timeout += 20                       # the first context takes its time
+            self.child = subprocess.Popen(
+                [sys.executable, os.path.abspath(__file__), "--serve", os.path.dirname(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            timeout += 20  # the first context takes its time
         self.child.stdin.write((folder + "\n").encode())
         self.child.stdin.flush()
         line, end = b"", time.monotonic() + timeout
@@ -173,16 +198,23 @@ def run(folder, launcher, arch):
     missing = [t for t in m["needs"]["types"] if NEWER.get(t, 0) > sm]
     if missing:
         return {"status": "unsupported", "reason": f"{arch} has no {', '.join(missing)}"}
-    command = [tileiras(), "--gpu-name", arch, os.path.join(folder, m["kernel"]), "-o", os.path.join(folder, "kernel.cubin")]
+    command = [
+        tileiras(),
+        "--gpu-name",
+        arch,
+        os.path.join(folder, m["kernel"]),
+        "-o",
+        os.path.join(folder, "kernel.cubin"),
+    ]
     try:
         done = subprocess.run(command, capture_output=True, timeout=m["timeout"], env=environment(), check=False)
     except subprocess.TimeoutExpired:
         return {"status": "hang", "reason": "tileiras did not end"}
-    text = (done.stderr + done.stdout).decode(errors="replace")[-400:]
+    text = (done.stderr + done.stdout).decode(errors="replace")[-2000:]
     if done.returncode < 0 or done.returncode >= 128:
         return {"status": "crash", "reason": f"tileiras ended with status {done.returncode}: {text}"}
     if done.returncode:
-        return {"status": "rejected", "reason": text}
+        return {"status": "unsupported" if "Incompatibility with architecture" in text else "rejected", "reason": text}
     if m["goal"] == "check":
         return {"status": "ok"}
     if COMPILE_ONLY:
@@ -204,10 +236,25 @@ def main():
         return serve()
     arch = os.environ.get("TILEIRAS_ARCH") or ("sm_90" if COMPILE_ONLY else Driver().arch)
     if sys.argv[1:] == ["--describe"]:
-        version = subprocess.run([tileiras(), "--version"], capture_output=True, check=False, text=True, env=environment()).stdout
+        version = subprocess.run(
+            [tileiras(), "--version"], capture_output=True, check=False, text=True, env=environment()
+        ).stdout
         version = " ".join(line.strip() for line in version.splitlines() if "release" in line or "Build" in line)
-        print(json.dumps({"protocol": 1, "name": f"tileiras for {arch}", "version": version, "forms": ["tileirbc"], "batch": True, "profile": "language",
-                          "classes": False, "lines": False, "prints": not COMPILE_ONLY}))
+        print(
+            json.dumps(
+                {
+                    "protocol": 1,
+                    "name": f"tileiras for {arch}",
+                    "version": version,
+                    "forms": ["tileirbc"],
+                    "batch": True,
+                    "profile": "language",
+                    "classes": False,
+                    "lines": False,
+                    "prints": not COMPILE_ONLY,
+                }
+            )
+        )
         return None
     launcher = Launcher()
     try:

@@ -2,6 +2,7 @@
 """Adapter: tilevm's CPU machine. TILEVM and TILEASM name the programs; without them they are looked for in PATH.
 
 Every case runs in a process of its own, also in batch mode: what is kept is this script."""
+
 import json
 import os
 import struct
@@ -9,10 +10,37 @@ import subprocess
 import sys
 
 TILEVM, TILEASM = os.environ.get("TILEVM", "tilevm"), os.environ.get("TILEASM", "tileasm")
-BITS = {"i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64, "f4E2M1FN": 4}
-TRAPS = {"OutOfBounds": "out_of_bounds", "Assert": "assert", "Assume": "assume", "Alloca": "alloca", "Index": "index", "Step": "step"}
-DESCRIPTION = {"protocol": 1, "name": "tilevm --cpu", "forms": ["text", "tilebc", "tileirbc"], "batch": True, "profile": "tilevm",
-               "classes": True, "lines": True, "prints": True}
+BITS = {
+    "i1": 8,
+    "i8": 8,
+    "i16": 16,
+    "i32": 32,
+    "i64": 64,
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "tf32": 32,
+    "f64": 64,
+    "f4E2M1FN": 4,
+}
+TRAPS = {
+    "OutOfBounds": "out_of_bounds",
+    "Assert": "assert",
+    "Assume": "assume",
+    "Alloca": "alloca",
+    "Index": "index",
+    "Step": "step",
+}
+DESCRIPTION = {
+    "protocol": 1,
+    "name": "tilevm --cpu",
+    "forms": ["text", "tilebc", "tileirbc"],
+    "batch": True,
+    "profile": "tilevm",
+    "classes": True,
+    "lines": True,
+    "prints": True,
+}
 
 
 def npy(data, bits):
@@ -27,7 +55,7 @@ def npy(data, bits):
 def raw(path, bits):
     with open(path, "rb") as f:
         data = f.read()
-    data = data[10 + struct.unpack_from("<H", data, 8)[0]:]
+    data = data[10 + struct.unpack_from("<H", data, 8)[0] :]
     return bytes(a | b << 4 for a, b in zip(data[0::2], data[1::2])) if bits == 4 else data
 
 
@@ -46,7 +74,13 @@ def classify(stderr, code):
         if d["code"] == "E0808":
             return {"status": "unsupported", "reason": reason}
         if d["class"] in ("malformed", "invalid", "unsupported") and not d["code"].startswith("E08"):
-            return {"status": "rejected", "class": d["class"], "line": d.get("line"), "reason": reason, "code": d["code"]}
+            return {
+                "status": "rejected",
+                "class": d["class"],
+                "line": d.get("line"),
+                "reason": reason,
+                "code": d["code"],
+            }
         if d["class"] == "exhausted":
             return {"status": "rejected", "class": "exhausted", "line": d.get("line"), "reason": reason}
         return {"status": "crash", "reason": reason}
@@ -71,11 +105,24 @@ def run(folder):
                 args.append({"ptr": f"{p['type']}:@{named[p['buffer']]}", "offset": p["offset"]})
             else:
                 named[p["buffer"]] = name = f"b{p['buffer']}"
-                args.append({"name": name, "ptr": f"{m['buffers'][p['buffer']]['type']}:{name}.npy", "offset": p["offset"]})
+                args.append(
+                    {"name": name, "ptr": f"{m['buffers'][p['buffer']]['type']}:{name}.npy", "offset": p["offset"]}
+                )
         blocks = m["grid"][0] * m["grid"][1] * m["grid"][2]
         with open(path("job.json"), "w", encoding="utf-8") as f:
             json.dump({"kernel": m["kernel"], "entry": m["entry"], "grid": m["grid"], "args": args}, f)
-        command = [TILEVM, "run", path("job.json"), "--no-check", "--diagnostics", "json", "--dump", path("dump"), "--threads", "4" if blocks >= 8 else "1"]
+        command = [
+            TILEVM,
+            "run",
+            path("job.json"),
+            "--no-check",
+            "--diagnostics",
+            "json",
+            "--dump",
+            path("dump"),
+            "--threads",
+            "4" if blocks >= 8 else "1",
+        ]
     try:
         done = subprocess.run(command, capture_output=True, timeout=m["timeout"], check=False)
     except subprocess.TimeoutExpired:
@@ -102,7 +149,9 @@ def one(folder):
 
 def main():
     if sys.argv[1:] == ["--describe"]:
-        version = subprocess.run([TILEVM, "--version"], capture_output=True, check=False, text=True).stdout.split("\n")[0]
+        version = subprocess.run([TILEVM, "--version"], capture_output=True, check=False, text=True).stdout.split("\n")[
+            0
+        ]
         print(json.dumps({**DESCRIPTION, "version": version}))
     elif sys.argv[1:] == ["--batch"]:
         for line in sys.stdin:

@@ -1,12 +1,14 @@
 """Texts that are unusual and legal: spellings, names, aliases, locations, empty things. Only read and checked."""
+
 from families.case import Case
 
+# fmt: off
 # name: lines of a file, or lines of the body of an entry
 FILES = {
     "empty_module": ["cuda_tile.module @m {", "}"],
     "empty_entry": ["cuda_tile.module @m {", "  entry @k() {}", "}"],
     "no_final_newline": ["cuda_tile.module @m { entry @k() { return } }"],
-    "quoted_symbols": ['cuda_tile.module @"a b" {', '  global @"weird name!\\22" <i32: 1> : tile<4xi32>', '  entry @"a-b$c"() {', '    %p = get_global @"weird name!\\22" : tile<ptr<i32>>', "  }", "}"],
+    "quoted_symbols": ['cuda_tile.module @"m" {', '  global @"g$1" <i32: 1> : tile<4xi32>', '  entry @"k_\\31"() {', '    %p = get_global @g$1 : tile<ptr<i32>>', "  }", "}"],
     "producer": ['cuda_tile.module @m attributes {producer = "hand \\41 written"} {', "  entry @k() {}", "}"],
     "builtin_module_around": ["module {", "  cuda_tile.module @m {", "    entry @k() {}", "  }", "}"],
     "global_after_use": ["cuda_tile.module @m {", "  entry @k() {", "    %p = get_global @g : tile<ptr<i8>>", "  }", "  global private constant @g alignment = 16 <i8: [1, 2, 3, 4]> : tile<4xi8>", "}"],
@@ -31,7 +33,7 @@ BODIES = {
               "%r = addi %cst_-128_i8, %-x : tile<4xi32>"],
     "unused_results": ["addi %i, %i : tile<i32>", "get_tile_block_id : tile<i32>"],
     "packs": ["%x:3 = get_tile_block_id : tile<i32>", "%y, %z:2 = get_num_tile_blocks : tile<i32>", "%r = addi %x, %x#0 : tile<i32>", "%s = addi %z#1, %x#2 : tile<i32>"],
-    "hexadecimal": ["%a = constant <i16: [[0x7F, -1], [65535, 0xFFFF]]> : tile<2x2xi16>", "%b = constant <i32: -0x10> : tile<i32>", "%c = constant <f32: 0x0000000000007F800000> : tile<f32>"],
+    "hexadecimal": ["%a = constant <i16: [[0x7F, -1], [65535, 0xFFFF]]> : tile<2x2xi16>", "%b = constant <i32: -0x10> : tile<i32>", "%e = constant <f32: 0x0000000000007F800000> : tile<f32>"],
     "spaces_in_angles": ["%r = addf %f, %f rounding < zero > flush_to_zero : tile < f32 >"],
     "float_forms": ["%a = constant <f32: [1., 1.e5, 1.5E-3, -0.0]> : tile<4xf32>"],
     "bools": ["%a = constant <i1: [true, 0, -1, false]> : tile<4xi1>"],
@@ -65,10 +67,18 @@ BODIES = {
                              "%w = make_partition_view %v : partition_view<tile=(4), padding_value = zero, tensor_view<8xf32, strides=[1]>, dim_map=[0]>"],
 }
 
+# fmt: on
+
 
 def accept_text():
     head = "  entry @k(%p: tile<ptr<f32>>, %i: tile<i32>, %f: tile<f32>, %c: tile<i1>) {"
-    for name, lines in {**FILES, **{n: ["cuda_tile.module @m {", head, *("    " + line for line in body), "  }", "}"] for n, body in BODIES.items()}}.items():
+    for name, lines in {
+        **FILES,
+        **{
+            n: ["cuda_tile.module @m {", head, *("    " + line for line in body), "  }", "}"]
+            for n, body in BODIES.items()
+        },
+    }.items():
         case = Case("accept_text", name, "smoke" if name in ("names", "packs", "locations") else "standard")
         case.goal, case.kernel = "check", ("\n".join(lines) + ("" if name == "no_final_newline" else "\n")).encode()
         yield case

@@ -1,4 +1,5 @@
 """Atomics: every mode, type, ordering and scope; masks; many lanes and blocks on one place; reductions through views."""
+
 from fractions import Fraction
 
 from families.case import Case
@@ -21,7 +22,16 @@ def combine(mode, t, old, arg):
     if mode == "addf":
         return exact.add(t, old, arg)
     n = INTS[t]
-    op = {"and": "andi", "or": "ori", "xor": "xori", "add": "addi", "max": "maxi", "min": "mini", "umax": "maxi", "umin": "mini"}[mode]
+    op = {
+        "and": "andi",
+        "or": "ori",
+        "xor": "xori",
+        "add": "addi",
+        "max": "maxi",
+        "min": "mini",
+        "umax": "maxi",
+        "umin": "mini",
+    }[mode]
     return exact.integer(op, n, old, arg, mode in ("max", "min"))[0]
 
 
@@ -38,12 +48,27 @@ def modes():
 def usual(t, n, name):
     """Operands; for floats no NaN, and nothing subnormal (bounds.md, section 8)."""
     if t in INTS:
-        return [values.int_edges(INTS[t])[i % len(values.int_edges(INTS[t]))] if i % 2 else b for i, b in enumerate(data(t, n, name))]
+        return [
+            values.int_edges(INTS[t])[i % len(values.int_edges(INTS[t]))] if i % 2 else b
+            for i, b in enumerate(data(t, n, name))
+        ]
     rng = Rng(f"{name} {t}")
     return [values.moderate(t, rng, 3) for _ in range(n)]
 
 
-def rmw_case(name, mode, t, ordering="relaxed", scope="device", n=16, masked=False, before=None, args=None, tier="standard", free=None):
+def rmw_case(
+    name,
+    mode,
+    t,
+    ordering="relaxed",
+    scope="device",
+    n=16,
+    masked=False,
+    before=None,
+    args=None,
+    tier="standard",
+    free=None,
+):
     case = Case("atomics", name, tier, ["atomic_rmw_tko"], [t])
     k = Kernel(case)
     before = before or usual(t, n, "rmw before " + mode)
@@ -55,16 +80,35 @@ def rmw_case(name, mode, t, ordering="relaxed", scope="device", n=16, masked=Fal
     ps = pointer_tile(k, k.ptr_param("m", t), t, k.v(f"iota : tile<{n}xi32>"), n)
     r = k.fresh()
     extra, types = (f", {m}", f", {tile([n], 'i1')}") if masked else ("", "")
-    k.emit(f"{r}, {k.fresh()} = atomic_rmw_tko {ordering} {scope} {ps}, {mode}, {x}{extra} : {tile([n], f'ptr<{t}>')}, {tile([n], t)}{types} -> {tile([n], t)}, token")
+    k.emit(
+        f"{r}, {k.fresh()} = atomic_rmw_tko {ordering} {scope} {ps}, {mode}, {x}{extra} : {tile([n], f'ptr<{t}>')}, {tile([n], t)}{types} -> {tile([n], t)}, token"
+    )
     after = [combine(mode, t, o, a) if on else o for o, a, on in zip(before, args, mask)]
-    k.output("o", r, t, [n], [o if on else 0 for o, on in zip(before, mask)], rule="exact", free=[not on for on in mask] if masked else None)
+    k.output(
+        "o",
+        r,
+        t,
+        [n],
+        [o if on else 0 for o, on in zip(before, mask)],
+        rule="exact",
+        free=[not on for on in mask] if masked else None,
+    )
     case.results(b, t, after, rule="exact", strict="bits", free=free)
     return k.finish()
 
 
 def rmw():
     for mode, t in modes():
-        yield rmw_case(f"rmw.{mode}.{t}", mode, t, tier="smoke" if (mode, t) in (("umax", "i32"), ("min", "i64"), ("addf", "f16"), ("xchg", "f32")) else "standard")
+        yield rmw_case(
+            f"rmw.{mode}.{t}",
+            mode,
+            t,
+            tier=(
+                "smoke"
+                if (mode, t) in (("umax", "i32"), ("min", "i64"), ("addf", "f16"), ("xchg", "f32"))
+                else "standard"
+            ),
+        )
         yield rmw_case(f"rmw.{mode}.masked.{t}", mode, t, n=32, masked=True)
         for ordering in ORDERINGS:
             for scope in SCOPES:
@@ -75,17 +119,44 @@ def rmw():
         edge = [top, 1, 2 * top - 1, 0, top - 1]
         pairs = [(a, b) for a in edge for b in edge] + [(0, 0)] * 7
         for mode in ("max", "min", "umax", "umin", "add"):
-            yield rmw_case(f"rmw.{mode}.edges.{t}", mode, t, n=32, before=[a for a, _ in pairs], args=[b for _, b in pairs], tier="smoke" if t == "i32" and mode == "umin" else "standard")
+            yield rmw_case(
+                f"rmw.{mode}.edges.{t}",
+                mode,
+                t,
+                n=32,
+                before=[a for a, _ in pairs],
+                args=[b for _, b in pairs],
+                tier="smoke" if t == "i32" and mode == "umin" else "standard",
+            )
     for t in ("f16", "bf16", "f32", "f64"):
         f = F[t]
         big, one_ = f.top_bits, f._pattern(Fraction(1))
-        pairs = [(f.nan, one_), (one_, f.nan), (f.inf_bits, one_), (f.inf_bits, f.inf_bits | f.sign_bit), (0, f.sign_bit), (f.sign_bit, f.sign_bit), (big, big), (big, one_)]
-        yield rmw_case(f"rmw.addf.special.{t}", "addf", t, n=8, before=[a for a, _ in pairs], args=[b for _, b in pairs])
+        pairs = [
+            (f.nan, one_),
+            (one_, f.nan),
+            (f.inf_bits, one_),
+            (f.inf_bits, f.inf_bits | f.sign_bit),
+            (0, f.sign_bit),
+            (f.sign_bit, f.sign_bit),
+            (big, big),
+            (big, one_),
+        ]
+        yield rmw_case(
+            f"rmw.addf.special.{t}", "addf", t, n=8, before=[a for a, _ in pairs], args=[b for _, b in pairs]
+        )
         rng = Rng("atomic ties " + t)
         ties = values.float_pairs(t, 32, "atomic " + t, "tie")
         yield rmw_case(f"rmw.addf.ties.{t}", "addf", t, n=32, before=[a for a, _ in ties], args=[b for _, b in ties])
         tiny = [(rng.bits(f.man), rng.bits(f.man)) for _ in range(16)]
-        yield rmw_case(f"rmw.addf.subnormal.{t}", "addf", t, n=16, before=[a for a, _ in tiny], args=[b for _, b in tiny], free=[True] * 16)
+        yield rmw_case(
+            f"rmw.addf.subnormal.{t}",
+            "addf",
+            t,
+            n=16,
+            before=[a for a, _ in tiny],
+            args=[b for _, b in tiny],
+            free=[True] * 16,
+        )
 
 
 def neighbours():
@@ -93,9 +164,17 @@ def neighbours():
     for t in ("f16", "bf16"):
         for parity in (0, 1):
             n = 16
-            before = [F[t].nan | 0x8000 if i % 2 != parity else from_fraction(t, Fraction(i), sign=0) for i in range(2 * n)]
+            before = [
+                F[t].nan | 0x8000 if i % 2 != parity else from_fraction(t, Fraction(i), sign=0) for i in range(2 * n)
+            ]
             args = [from_fraction(t, Fraction(i + 1), sign=0) for i in range(n)]
-            case = Case("atomics", f"neighbour.{parity}.{t}", "smoke" if parity and t == "f16" else "standard", ["atomic_rmw_tko"], [t])
+            case = Case(
+                "atomics",
+                f"neighbour.{parity}.{t}",
+                "smoke" if parity and t == "f16" else "standard",
+                ["atomic_rmw_tko"],
+                [t],
+            )
             k = Kernel(case)
             x = k.input("x", t, args, [n])
             b = case.output(t, 2 * n, before)
@@ -104,7 +183,9 @@ def neighbours():
             at = k.v(f"muli {at}, {two} : tile<{n}xi32>")
             at = k.v(f"addi {at}, {k.v(f'constant <i32: {parity}> : tile<{n}xi32>')} : tile<{n}xi32>")
             ps = pointer_tile(k, k.ptr_param("m", t), t, at, n)
-            k.emit(f"%r, %t = atomic_rmw_tko relaxed device {ps}, addf, {x} : {tile([n], f'ptr<{t}>')}, {tile([n], t)} -> {tile([n], t)}, token")
+            k.emit(
+                f"%r, %t = atomic_rmw_tko relaxed device {ps}, addf, {x} : {tile([n], f'ptr<{t}>')}, {tile([n], t)} -> {tile([n], t)}, token"
+            )
             after = list(before)
             for i in range(n):
                 after[2 * i + parity] = exact.add(t, before[2 * i + parity], args[i])
@@ -114,8 +195,18 @@ def neighbours():
 
 def contended():
     """All lanes of all blocks on one place: the sum, and old values that are every partial sum in some order."""
-    for mode, t, arg, start in (("add", "i32", 1, 5), ("add", "i64", 3, 0), ("addf", "f32", None, 0), ("addf", "f64", None, 0), ("addf", "f16", None, 0), ("addf", "bf16", None, 0),
-                                ("xor", "i32", 1, 0), ("umax", "i32", None, 0), ("min", "i64", None, 7), ("or", "i32", None, 0)):
+    for mode, t, arg, start in (
+        ("add", "i32", 1, 5),
+        ("add", "i64", 3, 0),
+        ("addf", "f32", None, 0),
+        ("addf", "f64", None, 0),
+        ("addf", "f16", None, 0),
+        ("addf", "bf16", None, 0),
+        ("xor", "i32", 1, 0),
+        ("umax", "i32", None, 0),
+        ("min", "i64", None, 7),
+        ("or", "i32", None, 0),
+    ):
         for blocks, n in ((1, 32), (8, 16), (64, 4)):
             total = blocks * n
             if mode == "addf":
@@ -129,19 +220,27 @@ def contended():
                 rng = Rng(f"contended {mode} {t}")
                 args = [rng.bits(INTS[t]) if mode != "or" else 1 << (i % 32) for i in range(total)]
             name = f"contended.{mode}.{blocks}x{n}.{t}"
-            case = Case("atomics", name, "smoke" if blocks == 8 and (mode, t) in (("add", "i32"), ("addf", "f16")) else "standard", ["atomic_rmw_tko"], [t])
+            case = Case(
+                "atomics",
+                name,
+                "smoke" if blocks == 8 and (mode, t) in (("add", "i32"), ("addf", "f16")) else "standard",
+                ["atomic_rmw_tko"],
+                [t],
+            )
             case.grid = [blocks, 1, 1]
             k = Kernel(case)
             base = k.base(n)
             x = k.input("x", t, args, [n], base)
             b = case.output(t, 1, [start])
             ps = k.splat(k.ptr_param("m", t), f"ptr<{t}>", [n])
-            k.emit(f"%r, %t = atomic_rmw_tko relaxed device {ps}, {mode}, {x} : {tile([n], f'ptr<{t}>')}, {tile([n], t)} -> {tile([n], t)}, token")
+            k.emit(
+                f"%r, %t = atomic_rmw_tko relaxed device {ps}, {mode}, {x} : {tile([n], f'ptr<{t}>')}, {tile([n], t)} -> {tile([n], t)}, token"
+            )
             value, olds = start, []
             for a in args:
                 olds.append(value)
                 value = combine(mode, t, value, a)
-            if len(set(args)) == 1:         # any order gives the same old values, permuted
+            if len(set(args)) == 1:  # any order gives the same old values, permuted
                 k.output("o", "%r", t, [n], olds, base, rule="order_free", strict="order_free", permuted=total, unit=1)
             case.results(b, t, [value])
             yield k.finish()
@@ -153,7 +252,9 @@ def contended():
         b = case.output(t, 1, [start])
         ps = k.splat(k.ptr_param("m", t), f"ptr<{t}>", [16])
         one = k.v(f"constant <{t}: 1.0> : {tile([16], t)}")
-        k.emit(f"%r, %t = atomic_rmw_tko relaxed device {ps}, addf, {one} : {tile([16], f'ptr<{t}>')}, {tile([16], t)} -> {tile([16], t)}, token")
+        k.emit(
+            f"%r, %t = atomic_rmw_tko relaxed device {ps}, addf, {one} : {tile([16], f'ptr<{t}>')}, {tile([16], t)} -> {tile([16], t)}, token"
+        )
         k.output("o", "%r", t, [16], [start] * 256, k.base(16))
         case.results(b, t, [start])
         yield k.finish()
@@ -186,15 +287,35 @@ def cas():
             for ordering in ORDERINGS:
                 for scope in SCOPES if ordering == "acq_rel" else ("device",):
                     name = f"cas.{ordering}_{scope}{'.masked' if masked else ''}.{t}"
-                    case = Case("atomics", name, "smoke" if t == "f32" and ordering == "relaxed" else "standard", ["atomic_cas_tko"], [t])
+                    case = Case(
+                        "atomics",
+                        name,
+                        "smoke" if t == "f32" and ordering == "relaxed" else "standard",
+                        ["atomic_cas_tko"],
+                        [t],
+                    )
                     k = Kernel(case)
                     if t in INTS:
                         before = data(t, n, "cas")
                         compare = [b if i % 2 else b ^ 1 for i, b in enumerate(before)]
-                    else:       # by bits: -0 is not +0, a NaN equals itself
+                    else:  # by bits: -0 is not +0, a NaN equals itself
                         f = F[t]
-                        before = ([0, f.sign_bit, f.nan, f.nan, f.inf_bits, f._pattern(Fraction(1)), 1, f.top_bits] * 2)[:n]
-                        compare = ([f.sign_bit, f.sign_bit, f.nan, f.nan ^ f.sign_bit, f.inf_bits, f._pattern(Fraction(1)) ^ 1, 1, f.top_bits] * 2)[:n]
+                        before = (
+                            [0, f.sign_bit, f.nan, f.nan, f.inf_bits, f._pattern(Fraction(1)), 1, f.top_bits] * 2
+                        )[:n]
+                        compare = (
+                            [
+                                f.sign_bit,
+                                f.sign_bit,
+                                f.nan,
+                                f.nan ^ f.sign_bit,
+                                f.inf_bits,
+                                f._pattern(Fraction(1)) ^ 1,
+                                1,
+                                f.top_bits,
+                            ]
+                            * 2
+                        )[:n]
                     new = data(t, n, "cas new")
                     mask = [i % 3 != 1 for i in range(n)] if masked else [True] * n
                     c, x = k.input("c", t, compare, [n]), k.input("x", t, new, [n])
@@ -202,13 +323,17 @@ def cas():
                     b = case.output(t, n, before)
                     ps = pointer_tile(k, k.ptr_param("m", t), t, k.v(f"iota : tile<{n}xi32>"), n)
                     extra, types = (f", {m}", f", {tile([n], 'i1')}") if masked else ("", "")
-                    k.emit(f"%r, %t = atomic_cas_tko {ordering} {scope} {ps}, {c}, {x}{extra} : {tile([n], f'ptr<{t}>')}, {tile([n], t)}{types} -> {tile([n], t)}, token")
+                    k.emit(
+                        f"%r, %t = atomic_cas_tko {ordering} {scope} {ps}, {c}, {x}{extra} : {tile([n], f'ptr<{t}>')}, {tile([n], t)}{types} -> {tile([n], t)}, token"
+                    )
                     k.output("o", "%r", t, [n], [o if on else q for o, q, on in zip(before, compare, mask)])
                     case.results(b, t, [v if on and o == q else o for o, q, v, on in zip(before, compare, new, mask)])
                     yield k.finish()
     for blocks in (1, 8, 32):
         # a lock taken by compare and swap protects a plain counter
-        case = Case("atomics", f"cas.lock.{blocks}", "smoke" if blocks == 8 else "standard", ["atomic_cas_tko", "loop"], ["i32"])
+        case = Case(
+            "atomics", f"cas.lock.{blocks}", "smoke" if blocks == 8 else "standard", ["atomic_cas_tko", "loop"], ["i32"]
+        )
         case.grid = [blocks, 1, 1]
         k = Kernel(case)
         lock = case.output("i32", 1, [0])
@@ -218,7 +343,9 @@ def cas():
         zero, one = k.const("i32", 0), k.const("i32", 1)
         k.emit("%t0 = make_token : token")
         k.emit("%t = loop iter_values(%tk = %t0) : token -> token {")
-        k.emit(f"  %r, %ta = atomic_cas_tko acquire device %l, {zero}, {one} token=%tk : tile<ptr<i32>>, tile<i32> -> tile<i32>, token")
+        k.emit(
+            f"  %r, %ta = atomic_cas_tko acquire device %l, {zero}, {one} token=%tk : tile<ptr<i32>>, tile<i32> -> tile<i32>, token"
+        )
         k.emit(f"  %got = cmpi equal %r, {zero}, signed : tile<i32> -> tile<i1>")
         k.emit("  if %got {")
         k.emit("    break %ta : token")
@@ -241,7 +368,13 @@ def view_reductions():
                 array = Array(t, ns, (9, 1) if ns == (5, 7) else None)
                 view = View(array, shape)
                 name = f"red_view.{mode}.{dims(ns)}.{scope}.{t}"
-                case = Case("atomics", name, "smoke" if (mode, t) == ("add", "i32") and ns == (5, 7) else "standard", ["atomic_red_view_tko"], [t])
+                case = Case(
+                    "atomics",
+                    name,
+                    "smoke" if (mode, t) == ("add", "i32") and ns == (5, 7) else "standard",
+                    ["atomic_red_view_tko"],
+                    [t],
+                )
                 k = Kernel(case)
                 space = view.space()
                 at = block_indices(k, space)
@@ -260,7 +393,9 @@ def view_reductions():
                     before[p] = start[p]
                 b = case.output(t, array.length, before)
                 v = view.emit(k, array.emit(k, k.ptr_param("m", t)))
-                k.emit(f"%t = atomic_red_view_tko relaxed {scope} {v}[{', '.join(at)}], {mode}, {x} : {tile(shape, t)}, {view.type_text()}, tile<i32> -> token")
+                k.emit(
+                    f"%t = atomic_red_view_tko relaxed {scope} {v}[{', '.join(at)}], {mode}, {x} : {tile(shape, t)}, {view.type_text()}, tile<i32> -> token"
+                )
                 after = list(before)
                 for number, block in enumerate(coordinates(space)):
                     for e in coordinates(shape):
@@ -278,7 +413,9 @@ def view_reductions():
     b = case.output("i32", 10, [0] * 10)
     v = view.emit(k, array.emit(k, k.ptr_param("m", "i32")))
     one = k.v("constant <i32: 1> : tile<4xi32>")
-    k.emit(f"%t = atomic_red_view_tko relaxed device {v}[{at[0]}], add, {one} : tile<4xi32>, {view.type_text()}, tile<i32> -> token")
+    k.emit(
+        f"%t = atomic_red_view_tko relaxed device {v}[{at[0]}], add, {one} : tile<4xi32>, {view.type_text()}, tile<i32> -> token"
+    )
     after = [0] * 10
     for block in coordinates(view.space()):
         for e in coordinates((4,)):

@@ -1,4 +1,5 @@
 """Control flow: hand-written programs, and random nests of if, for and loop that are evaluated here as they are written."""
+
 from families.case import Case
 from families.kernel import Kernel
 from oracle.formats import INTS, from_float, signed
@@ -26,7 +27,15 @@ class Program:
             kind = self.rng.below(10)
             if depth == 0 or kind < 5:
                 d = self.new()
-                code.append(("op", d, self.rng.choice(("addi", "subi", "muli", "xori", "maxi", "mini")), self.rng.choice(visible), self.rng.choice(visible)))
+                code.append(
+                    (
+                        "op",
+                        d,
+                        self.rng.choice(("addi", "subi", "muli", "xori", "maxi", "mini")),
+                        self.rng.choice(visible),
+                        self.rng.choice(visible),
+                    )
+                )
                 visible.append(d)
                 continue
             count = self.rng.between(1, 3)
@@ -36,7 +45,17 @@ class Program:
                 test = self.rng.choice(("less_than", "equal", "greater_than_or_equal"))
                 then, v1 = self.block(visible, depth - 1, self.rng.between(1, 3))
                 other, v2 = self.block(visible, depth - 1, self.rng.between(0, 3))
-                code.append(("if", dests, (test, p, q), then, [self.rng.choice(v1) for _ in dests], other, [self.rng.choice(v2) for _ in dests]))
+                code.append(
+                    (
+                        "if",
+                        dests,
+                        (test, p, q),
+                        then,
+                        [self.rng.choice(v1) for _ in dests],
+                        other,
+                        [self.rng.choice(v2) for _ in dests],
+                    )
+                )
             elif kind < 9:
                 iv, args = self.new(), [self.new() for _ in dests]
                 inits = [self.rng.choice(visible) for _ in dests]
@@ -52,7 +71,18 @@ class Program:
                 inits = [self.rng.choice(visible) for _ in dests]
                 counter = self.new()
                 body, v = self.block(visible + args + [counter], depth - 1, self.rng.between(1, 3))
-                code.append(("loop", dests, args, inits, (counter, self.rng.between(0, 4)), body, [self.rng.choice(v[-4:]) for _ in dests], [self.rng.choice(v) for _ in dests]))
+                code.append(
+                    (
+                        "loop",
+                        dests,
+                        args,
+                        inits,
+                        (counter, self.rng.between(0, 4)),
+                        body,
+                        [self.rng.choice(v[-4:]) for _ in dests],
+                        [self.rng.choice(v) for _ in dests],
+                    )
+                )
             visible += dests
         return code, visible
 
@@ -81,7 +111,9 @@ class Program:
                 for name, v in zip(c, (lo, hi, step)):
                     k.emit(f"{p}%x{name} = constant <i32: {v}> : tile<i32>")
                 types = ", ".join(["tile<i32>"] * len(dests))
-                k.emit(f"{p}{names(dests)} = for %x{iv} in (%x{c[0]} to %x{c[1]}, step %x{c[2]}) : tile<i32> iter_values({pairs(args, inits)}) -> ({types}) {{")
+                k.emit(
+                    f"{p}{names(dests)} = for %x{iv} in (%x{c[0]} to %x{c[1]}, step %x{c[2]}) : tile<i32> iter_values({pairs(args, inits)}) -> ({types}) {{"
+                )
                 self.write(k, body, indent + 1)
                 if skip:
                     t, z = self.new(), self.new()
@@ -97,7 +129,9 @@ class Program:
                 z, one, t, lim, after = (self.new() for _ in range(5))
                 types = ", ".join(["tile<i32>"] * len(dests))
                 k.emit(f"{p}%x{z} = constant <i32: 0> : tile<i32>")
-                k.emit(f"{p}{names(dests)} = loop iter_values({pairs(args + [counter], inits + [z])}) : {types}, tile<i32> -> {types} {{")
+                k.emit(
+                    f"{p}{names(dests)} = loop iter_values({pairs(args + [counter], inits + [z])}) : {types}, tile<i32> -> {types} {{"
+                )
                 self.write(k, body, indent + 1)
                 k.emit(f"{p}  %x{lim} = constant <i32: {limit}> : tile<i32>")
                 k.emit(f"{p}  %x{t} = cmpi greater_than_or_equal %x{counter}, %x{lim}, signed : tile<i32> -> tile<i1>")
@@ -116,7 +150,14 @@ class Program:
                 _, d, op, a, b = s
                 a, b = env[a], env[b]
                 x, y = signed(a, 32), signed(b, 32)
-                env[d] = {"addi": a + b, "subi": a - b, "muli": a * b, "xori": a ^ b, "maxi": max(x, y), "mini": min(x, y)}[op] & M
+                env[d] = {
+                    "addi": a + b,
+                    "subi": a - b,
+                    "muli": a * b,
+                    "xori": a ^ b,
+                    "maxi": max(x, y),
+                    "mini": min(x, y),
+                }[op] & M
             elif s[0] == "if":
                 _, dests, (test, a, b), then, ys, other, zs = s
                 x, y = signed(env[a], 32), signed(env[b], 32)
@@ -161,7 +202,13 @@ def random_programs():
         inputs = [p.new() for _ in range(3)]
         code, visible = p.block(inputs, 1 + number % 3, 4 + number % 5)
         outs = visible[-4:]
-        case = Case("control", f"random.{number:03}", "smoke" if number in (3, 43, 103) else "standard", ["if", "for", "loop"], ["i32"])
+        case = Case(
+            "control",
+            f"random.{number:03}",
+            "smoke" if number in (3, 43, 103) else "standard",
+            ["if", "for", "loop"],
+            ["i32"],
+        )
         case.grid = [blocks, 1, 1]
         k = Kernel(case)
         args = [rng.between(-20, 20) & M for _ in range(2)]
@@ -179,7 +226,9 @@ def random_programs():
         yield k.finish()
 
 
-def text_case(name, text, inputs, outputs, grid=(1, 1, 1), tier="standard", ops=(), types=("i32",), entry="k", scalars=()):
+def text_case(
+    name, text, inputs, outputs, grid=(1, 1, 1), tier="standard", ops=(), types=("i32",), entry="k", scalars=()
+):
     """A kernel given as text; parameters are the inputs, the outputs, then scalars: (type, bits)."""
     case = Case("control", name, tier, ops, types)
     case.grid, case.entry = list(grid), entry
@@ -205,7 +254,18 @@ def loops():
     """for: trip counts, steps, signs, induction types."""
     for t in ("i8", "i16", "i32", "i64"):
         n = INTS[t]
-        rows = [(0, 5, 1), (0, 0, 1), (3, 3, 1), (5, 2, 1), (-3, 4, 2), (0, 7, 3), (0, 6, 3), (-5, -1, 1), (1, 2, 100), (10, 100, 7)]
+        rows = [
+            (0, 5, 1),
+            (0, 0, 1),
+            (3, 3, 1),
+            (5, 2, 1),
+            (-3, 4, 2),
+            (0, 7, 3),
+            (0, 6, 3),
+            (-5, -1, 1),
+            (1, 2, 100),
+            (10, 100, 7),
+        ]
         for unsigned in (False, True):
             for lo, hi, step in rows + [(-1, 3, 1) if unsigned else (-128, -120, 3), (-10, -1, 4)]:
                 mask = (1 << n) - 1
@@ -216,7 +276,9 @@ def loops():
                 if trips >= 400 or i > (mask if unsigned else mask >> 1):
                     continue
                 word = "unsigned " if unsigned else ""
-                text = header(f"%o: tile<ptr<{t}>>, %p: tile<ptr<{t}>>, %lo: tile<{t}>, %hi: tile<{t}>, %st: tile<{t}>", f"""
+                text = header(
+                    f"%o: tile<ptr<{t}>>, %p: tile<ptr<{t}>>, %lo: tile<{t}>, %hi: tile<{t}>, %st: tile<{t}>",
+                    f"""
 %zero = constant <{t}: 0> : tile<{t}>
 %one = constant <{t}: 1> : tile<{t}>
 %three = constant <{t}: 3> : tile<{t}>
@@ -227,14 +289,28 @@ def loops():
   continue %x, %d : tile<{t}>, tile<{t}>
 }}
 %t1 = store_ptr_tko weak %o, %s : tile<ptr<{t}>>, tile<{t}> -> token
-%t2 = store_ptr_tko weak %p, %n : tile<ptr<{t}>>, tile<{t}> -> token""", False)
+%t2 = store_ptr_tko weak %p, %n : tile<ptr<{t}>>, tile<{t}> -> token""",
+                    False,
+                )
                 name = f"for.{'unsigned' if unsigned else 'signed'}.{lo}_to_{hi}_by_{step}.{t}".replace("-", "m")
-                yield text_case(name, text, [], [(t, [total]), (t, [trips & mask])], tier="smoke" if t == "i8" and lo == -3 else "standard", ops=["for"], types=[t],
-                                scalars=[(t, v & mask) for v in (lo, hi, step)])
+                yield text_case(
+                    name,
+                    text,
+                    [],
+                    [(t, [total]), (t, [trips & mask])],
+                    tier="smoke" if t == "i8" and lo == -3 else "standard",
+                    ops=["for"],
+                    types=[t],
+                    scalars=[(t, v & mask) for v in (lo, hi, step)],
+                )
 
 
 def programs():
-    yield text_case("return_in_if", header("%o: tile<ptr<i32>>", """
+    yield text_case(
+        "return_in_if",
+        header(
+            "%o: tile<ptr<i32>>",
+            """
 %two = constant <i32: 2> : tile<i32>
 %r = remi %b, %two unsigned : tile<i32>
 %one = constant <i32: 1> : tile<i32>
@@ -247,19 +323,41 @@ if %odd {
   }
 }
 %q = offset %o, %b : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-%t = store_ptr_tko weak %q, %b : tile<ptr<i32>>, tile<i32> -> token"""), [], [("i32", [b if not (b % 2 and b > 5) else 0 for b in range(16)])], (16, 1, 1), "smoke", ["return", "if"])
-    yield text_case("return_first", header("%o: tile<ptr<i32>>, %c: tile<i1>", """
+%t = store_ptr_tko weak %q, %b : tile<ptr<i32>>, tile<i32> -> token""",
+        ),
+        [],
+        [("i32", [b if not (b % 2 and b > 5) else 0 for b in range(16)])],
+        (16, 1, 1),
+        "smoke",
+        ["return", "if"],
+    )
+    yield text_case(
+        "return_first",
+        header(
+            "%o: tile<ptr<i32>>, %c: tile<i1>",
+            """
 if %c {
   return
 } else {
 }
 %k = constant <i32: 3> : tile<i32>
-%t = store_ptr_tko weak %o, %k : tile<ptr<i32>>, tile<i32> -> token""", False), [], [("i32", [0])], ops=["return"], scalars=[("i1", 1)])
+%t = store_ptr_tko weak %o, %k : tile<ptr<i32>>, tile<i32> -> token""",
+            False,
+        ),
+        [],
+        [("i32", [0])],
+        ops=["return"],
+        scalars=[("i1", 1)],
+    )
     for n in (1, 2, 6, 27, 97):
         x, steps = n, 0
         while x != 1:
             x, steps = (3 * x + 1 if x & 1 else x // 2), steps + 1
-        yield text_case(f"collatz.{n}", header("%o: tile<ptr<i32>>, %n: tile<i32>", """
+        yield text_case(
+            f"collatz.{n}",
+            header(
+                "%o: tile<ptr<i32>>, %n: tile<i32>",
+                """
 %zero = constant <i32: 0> : tile<i32>
 %one = constant <i32: 1> : tile<i32>
 %three = constant <i32: 3> : tile<i32>
@@ -279,10 +377,21 @@ if %c {
   %h = shri %x, %one unsigned : tile<i32>
   continue %h, %s1 : tile<i32>, tile<i32>
 }
-%t = store_ptr_tko weak %o, %steps : tile<ptr<i32>>, tile<i32> -> token""", False), [], [("i32", [steps])], tier="smoke" if n == 27 else "standard", ops=["loop", "break", "continue"],
-                        scalars=[("i32", n)])
+%t = store_ptr_tko weak %o, %steps : tile<ptr<i32>>, tile<i32> -> token""",
+                False,
+            ),
+            [],
+            [("i32", [steps])],
+            tier="smoke" if n == 27 else "standard",
+            ops=["loop", "break", "continue"],
+            scalars=[("i32", n)],
+        )
     # loop: results of other types than its values; a value from outside of it in the break
-    yield text_case("loop_result_types", header("%o: tile<ptr<i64>>, %p: tile<ptr<i32>>, %n: tile<i32>", """
+    yield text_case(
+        "loop_result_types",
+        header(
+            "%o: tile<ptr<i64>>, %p: tile<ptr<i32>>, %n: tile<i32>",
+            """
 %zero = constant <i32: 0> : tile<i32>
 %one = constant <i32: 1> : tile<i32>
 %w, %same = loop iter_values(%i = %zero) : tile<i32> -> tile<i64>, tile<i32> {
@@ -296,9 +405,21 @@ if %c {
   continue %j : tile<i32>
 }
 %t1 = store_ptr_tko weak %o, %w : tile<ptr<i64>>, tile<i64> -> token
-%t2 = store_ptr_tko weak %p, %same : tile<ptr<i32>>, tile<i32> -> token""", False), [], [("i64", [49]), ("i32", [7])], ops=["loop"], types=["i64", "i32"], scalars=[("i32", 7)])
+%t2 = store_ptr_tko weak %p, %same : tile<ptr<i32>>, tile<i32> -> token""",
+            False,
+        ),
+        [],
+        [("i64", [49]), ("i32", [7])],
+        ops=["loop"],
+        types=["i64", "i32"],
+        scalars=[("i32", 7)],
+    )
     # nested for: an inner loop with no trips, a continue that gives an outer value
-    yield text_case("nested_for", header("%o: tile<ptr<i32>>", """
+    yield text_case(
+        "nested_for",
+        header(
+            "%o: tile<ptr<i32>>",
+            """
 %zero = constant <i32: 0> : tile<i32>
 %one = constant <i32: 1> : tile<i32>
 %four = constant <i32: 4> : tile<i32>
@@ -315,9 +436,20 @@ if %c {
   %g = addi %in, %i : tile<i32>
   continue %g : tile<i32>
 }
-%t = store_ptr_tko weak %o, %s : tile<ptr<i32>>, tile<i32> -> token""", False), [], [("i32", [_nested_for()])], tier="smoke", ops=["for", "continue"])
+%t = store_ptr_tko weak %o, %s : tile<ptr<i32>>, tile<i32> -> token""",
+            False,
+        ),
+        [],
+        [("i32", [_nested_for()])],
+        tier="smoke",
+        ops=["for", "continue"],
+    )
     # every operand is used again after the operation that might have overwritten it
-    yield text_case("fan_out", header("%a: tile<ptr<i32>>, %o: tile<ptr<i32>>", """
+    yield text_case(
+        "fan_out",
+        header(
+            "%a: tile<ptr<i32>>, %o: tile<ptr<i32>>",
+            """
 %i = iota : tile<8xi32>
 %p1 = reshape %a : tile<ptr<i32>> -> tile<1xptr<i32>>
 %p8 = broadcast %p1 : tile<1xptr<i32>> -> tile<8xptr<i32>>
@@ -332,17 +464,36 @@ if %c {
 %q1 = reshape %o : tile<ptr<i32>> -> tile<1xptr<i32>>
 %q8 = broadcast %q1 : tile<1xptr<i32>> -> tile<8xptr<i32>>
 %qs = offset %q8, %i : tile<8xptr<i32>>, tile<8xi32> -> tile<8xptr<i32>>
-%t2 = store_ptr_tko weak %qs, %w2 : tile<8xptr<i32>>, tile<8xi32> -> token""", False), [("i32", list(range(1, 9)))],
-                    [("i32", [(((x * 2 * x - x) ^ (2 * x)) + x + 2 * x * x) & M for x in range(1, 9)])], ops=["addi"])
-    yield text_case("if_without_else", header("%o: tile<ptr<i32>>", """
+%t2 = store_ptr_tko weak %qs, %w2 : tile<8xptr<i32>>, tile<8xi32> -> token""",
+            False,
+        ),
+        [("i32", list(range(1, 9)))],
+        [("i32", [(((x * 2 * x - x) ^ (2 * x)) + x + 2 * x * x) & M for x in range(1, 9)])],
+        ops=["addi"],
+    )
+    yield text_case(
+        "if_without_else",
+        header(
+            "%o: tile<ptr<i32>>",
+            """
 %three = constant <i32: 3> : tile<i32>
 %c = cmpi less_than %b, %three, unsigned : tile<i32> -> tile<i1>
 if %c {
   %q = offset %o, %b : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
   %t = store_ptr_tko weak %q, %three : tile<ptr<i32>>, tile<i32> -> token
-}"""), [], [("i32", [3, 3, 3, 0, 0])], (5, 1, 1), ops=["if"])
+}""",
+        ),
+        [],
+        [("i32", [3, 3, 3, 0, 0])],
+        (5, 1, 1),
+        ops=["if"],
+    )
     # tiles, not scalars, through if, for and loop
-    yield text_case("carried_tiles", header("%o: tile<ptr<f32>>, %n: tile<i32>", """
+    yield text_case(
+        "carried_tiles",
+        header(
+            "%o: tile<ptr<f32>>, %n: tile<i32>",
+            """
 %zero = constant <i32: 0> : tile<i32>
 %one = constant <i32: 1> : tile<i32>
 %f0 = constant <f32: 0.0> : tile<4x2xf32>
@@ -356,16 +507,36 @@ if %c {
 %q8 = broadcast %q1 : tile<1xptr<f32>> -> tile<8xptr<f32>>
 %qs = offset %q8, %i8 : tile<8xptr<f32>>, tile<8xi32> -> tile<8xptr<f32>>
 %r = reshape %k : tile<4x2xf32> -> tile<8xf32>
-%t = store_ptr_tko weak %qs, %r : tile<8xptr<f32>>, tile<8xf32> -> token""", False), [], [("f32", [_f32(55.0 * v) for v in range(1, 9)])], tier="smoke", ops=["for"], types=["f32"],
-                    scalars=[("i32", 9)])
+%t = store_ptr_tko weak %qs, %r : tile<8xptr<f32>>, tile<8xf32> -> token""",
+            False,
+        ),
+        [],
+        [("f32", [_f32(55.0 * v) for v in range(1, 9)])],
+        tier="smoke",
+        ops=["for"],
+        types=["f32"],
+        scalars=[("i32", 9)],
+    )
     # separately rounded product and sum: a * b + c must not be fused where the product is stored too
-    yield text_case("no_fusion_across_use", header("%a: tile<ptr<f32>>, %o: tile<ptr<f32>>, %p: tile<ptr<f32>>", """
+    yield text_case(
+        "no_fusion_across_use",
+        header(
+            "%a: tile<ptr<f32>>, %o: tile<ptr<f32>>, %p: tile<ptr<f32>>",
+            """
 %x, %t = load_ptr_tko weak %a : tile<ptr<f32>> -> tile<f32>, token
 %m = mulf %x, %x : tile<f32>
 %t1 = store_ptr_tko weak %o, %m : tile<ptr<f32>>, tile<f32> -> token
 %n = negf %m : tile<f32>
 %d = fma %x, %x, %n : tile<f32>
-%t2 = store_ptr_tko weak %p, %d : tile<ptr<f32>>, tile<f32> -> token""", False), [("f32", [0x3F800001])], [("f32", [0x3F800002]), ("f32", [0x28800000])], tier="smoke", ops=["mulf", "fma"], types=["f32"])
+%t2 = store_ptr_tko weak %p, %d : tile<ptr<f32>>, tile<f32> -> token""",
+            False,
+        ),
+        [("f32", [0x3F800001])],
+        [("f32", [0x3F800002]), ("f32", [0x28800000])],
+        tier="smoke",
+        ops=["mulf", "fma"],
+        types=["f32"],
+    )
 
 
 def _nested_for():

@@ -1,4 +1,5 @@
 """Conversions: exhaustive from sources of 4, 8 and 16 bits, edges and rounding boundaries from wider ones."""
+
 from fractions import Fraction
 
 from families.case import Case
@@ -63,7 +64,7 @@ def midpoints(source, target, n, name):
         if e < g.emin:
             m >>= min(g.emin - e, g.man + 1)
             e = g.emin
-        q = (m + [0, 1, 1, 1][rng.below(4)] / 2 if rng.bits(1) else m + 0.5)
+        q = m + [0, 1, 1, 1][rng.below(4)] / 2 if rng.bits(1) else m + 0.5
         q = Fraction(q) * Fraction(2) ** (e - g.man)
         b = from_fraction(source, min(q, f.top))
         b = max(0, min(b + rng.choice((-1, 0, 0, 1)) * (1 << f.shift), f.top_bits))
@@ -77,7 +78,10 @@ def sources(t, target=None):
         if F[t].memory_bits <= 16:
             return [("all", values.all_bits(t))]
         rng = Rng(f"convert {t} {target}")
-        out = [("edges", values.fill(values.edges(t), 256, lambda: values.random_bits(t, rng))), ("random", [values.random_bits(t, rng) for _ in range(512)])]
+        out = [
+            ("edges", values.fill(values.edges(t), 256, lambda: values.random_bits(t, rng))),
+            ("random", [values.random_bits(t, rng) for _ in range(512)]),
+        ]
         if target in F:
             out.append(("middles", midpoints(t, target, 1024, f"middles {t} {target}")))
         elif target:
@@ -92,20 +96,29 @@ def sources(t, target=None):
     rng = Rng(f"convert {t} {target}")
     bits = values.int_edges(INTS[t])
     near = []
-    if target in F:         # integers beside the middle of two floats
+    if target in F:  # integers beside the middle of two floats
         for _ in range(512):
             shift = rng.between(0, INTS[t] - F[target].precision - 1) if INTS[t] > F[target].precision + 1 else 0
             m = (1 << F[target].man | rng.bits(F[target].man)) << 1 | 1
             near.append(((m << shift) + rng.choice((-1, 0, 1))) * (-1 if rng.bits(1) else 1) & (1 << INTS[t]) - 1)
-    return [("edges", values.fill(bits, 256, lambda: rng.bits(INTS[t]))), ("random", values.fill(near, 1024, lambda: rng.bits(rng.between(1, INTS[t]))))]
+    return [
+        ("edges", values.fill(bits, 256, lambda: rng.bits(INTS[t]))),
+        ("random", values.fill(near, 1024, lambda: rng.bits(rng.between(1, INTS[t])))),
+    ]
 
 
 def make(name, op, source, target, bits, text, out, free=None, tier="standard", version=None, family="convert", **how):
     case = Case(family, name, tier, [op], [source, target])
     case.version = version
     n = min(1024, len(bits))
-    return elementwise(case, [n], [(source, bits)], [(target, out, {"free": free, **how})],
-                       lambda k, v, s: k.v(f"{op} {v[0]}{text} : {tile(s, source)} -> {tile(s, target)}"), len(bits) // n)
+    return elementwise(
+        case,
+        [n],
+        [(source, bits)],
+        [(target, out, {"free": free, **how})],
+        lambda k, v, s: k.v(f"{op} {v[0]}{text} : {tile(s, source)} -> {tile(s, target)}"),
+        len(bits) // n,
+    )
 
 
 def ftof():
@@ -119,10 +132,33 @@ def ftof():
                     free = [is_free(source, target, b) for b in bits]
                     if mode is None and kind != "edges" and target not in ("f8E4M3FN", "f32"):
                         continue
-                    tier = "smoke" if mode == "nearest_even" and (source, target) in (("f8E4M3FN", "f16"), ("f32", "bf16"), ("f32", "f8E5M2"), ("f64", "f16"), ("f4E2M1FN", "f32")) \
-                        and kind in ("all", "middles") else "standard"
-                    yield make(f"ftof.{source}.{target}.{mode or 'default'}.{kind}", "ftof", source, target, bits, f" rounding<{mode}>" if mode else "", out, free, tier, version,
-                               rule="exact")
+                    tier = (
+                        "smoke"
+                        if mode == "nearest_even"
+                        and (source, target)
+                        in (
+                            ("f8E4M3FN", "f16"),
+                            ("f32", "bf16"),
+                            ("f32", "f8E5M2"),
+                            ("f64", "f16"),
+                            ("f4E2M1FN", "f32"),
+                        )
+                        and kind in ("all", "middles")
+                        else "standard"
+                    )
+                    yield make(
+                        f"ftof.{source}.{target}.{mode or 'default'}.{kind}",
+                        "ftof",
+                        source,
+                        target,
+                        bits,
+                        f" rounding<{mode}>" if mode else "",
+                        out,
+                        free,
+                        tier,
+                        version,
+                        rule="exact",
+                    )
 
 
 def ftoi():
@@ -133,8 +169,17 @@ def ftoi():
                     for kind, bits in sources(source, target):
                         pairs = [exact.to_int(source, target, b, sign == "signed", saturating) for b in bits]
                         tier = "smoke" if (source, target) == ("f32", "i32") and kind == "range" else "standard"
-                        yield make(f"ftoi.{source}.{target}.{sign}{'.saturating' if saturating else ''}.{kind}", "ftoi", source, target, bits,
-                                   f" {sign}" + (" saturating" if saturating else ""), [p[0] for p in pairs], [p[1] for p in pairs], tier)
+                        yield make(
+                            f"ftoi.{source}.{target}.{sign}{'.saturating' if saturating else ''}.{kind}",
+                            "ftoi",
+                            source,
+                            target,
+                            bits,
+                            f" {sign}" + (" saturating" if saturating else ""),
+                            [p[0] for p in pairs],
+                            [p[1] for p in pairs],
+                            tier,
+                        )
 
 
 def itof():
@@ -149,23 +194,65 @@ def itof():
                     g = F[target]
                     free = [g.saturates and abs(v) > g.top or not g.signed and v < 0 for v in read]
                     tier = "smoke" if (source, target) == ("i64", "f32") and kind == "random" else "standard"
-                    yield make(f"itof.{source}.{target}.{sign}.{kind}", "itof", source, target, bits, f" {sign}", out, free, tier)
+                    yield make(
+                        f"itof.{source}.{target}.{sign}.{kind}",
+                        "itof",
+                        source,
+                        target,
+                        bits,
+                        f" {sign}",
+                        out,
+                        free,
+                        tier,
+                    )
 
 
 def integers():
     order = ("i1", "i4", "i8", "i16", "i32", "i64")
     for i, narrow in enumerate(order):
-        for wide in order[i + 1:]:
+        for wide in order[i + 1 :]:
             n, w = INTS[narrow], INTS[wide]
             for sign in ("signed", "unsigned"):
-                bits = values.all_bits(narrow) if n <= 16 else values.fill(values.int_edges(n), 256, lambda r=Rng(f"exti {narrow}"), n=n: r.bits(n))
+                bits = (
+                    values.all_bits(narrow)
+                    if n <= 16
+                    else values.fill(values.int_edges(n), 256, lambda r=Rng(f"exti {narrow}"), n=n: r.bits(n))
+                )
                 out = [(signed(b, n) if sign == "signed" else b) & ((1 << w) - 1) for b in bits]
-                yield make(f"exti.{narrow}.{wide}.{sign}", "exti", narrow, wide, bits, f" {sign}", out, tier="smoke" if (narrow, wide) == ("i4", "i16") else "standard")
+                yield make(
+                    f"exti.{narrow}.{wide}.{sign}",
+                    "exti",
+                    narrow,
+                    wide,
+                    bits,
+                    f" {sign}",
+                    out,
+                    tier="smoke" if (narrow, wide) == ("i4", "i16") else "standard",
+                )
             for flag in ("", "no_signed_wrap", "no_unsigned_wrap", "no_wrap"):
-                bits = values.all_bits(wide) if w <= 16 else values.fill(values.int_edges(w), 256, lambda r=Rng(f"trunci {wide}"), w=w: r.bits(w))
+                bits = (
+                    values.all_bits(wide)
+                    if w <= 16
+                    else values.fill(values.int_edges(w), 256, lambda r=Rng(f"trunci {wide}"), w=w: r.bits(w))
+                )
                 out = [b & ((1 << n) - 1) for b in bits]
-                free = [flag in ("no_signed_wrap", "no_wrap") and signed(b, w) != signed(o, n) or flag in ("no_unsigned_wrap", "no_wrap") and b != o for b, o in zip(bits, out)]
-                yield make(f"trunci.{wide}.{narrow}.{flag or 'plain'}", "trunci", wide, narrow, bits, f" overflow<{flag}>" if flag else "", out, free)
+                free = [
+                    flag in ("no_signed_wrap", "no_wrap")
+                    and signed(b, w) != signed(o, n)
+                    or flag in ("no_unsigned_wrap", "no_wrap")
+                    and b != o
+                    for b, o in zip(bits, out)
+                ]
+                yield make(
+                    f"trunci.{wide}.{narrow}.{flag or 'plain'}",
+                    "trunci",
+                    wide,
+                    narrow,
+                    bits,
+                    f" overflow<{flag}>" if flag else "",
+                    out,
+                    free,
+                )
 
 
 def bitcasts():
@@ -173,51 +260,127 @@ def bitcasts():
     for a in types:
         for b in types:
             if value_bits(a) == value_bits(b):
-                bits = values.all_bits(a) if value_bits(a) <= 16 else values.fill(values.edges(a), 256, lambda r=Rng(f"bitcast {a}"), a=a: values.random_bits(a, r))
-                yield make(f"bitcast.{a}.{b}", "bitcast", a, b, bits, "", bits, tier="smoke" if (a, b) == ("f32", "i32") else "standard")
+                bits = (
+                    values.all_bits(a)
+                    if value_bits(a) <= 16
+                    else values.fill(values.edges(a), 256, lambda r=Rng(f"bitcast {a}"), a=a: values.random_bits(a, r))
+                )
+                yield make(
+                    f"bitcast.{a}.{b}",
+                    "bitcast",
+                    a,
+                    b,
+                    bits,
+                    "",
+                    bits,
+                    tier="smoke" if (a, b) == ("f32", "i32") else "standard",
+                )
 
 
 def shapes():
     """Conversions of other shapes than one row."""
-    for op, source, target, text in (("ftof", "f32", "f16", ""), ("ftoi", "f64", "i32", " signed"), ("itof", "i8", "bf16", " unsigned"), ("exti", "i8", "i64", " signed"),
-                                     ("trunci", "i32", "i8", ""), ("bitcast", "i16", "bf16", ""), ("ftof", "bf16", "f64", "")):
+    for op, source, target, text in (
+        ("ftof", "f32", "f16", ""),
+        ("ftoi", "f64", "i32", " signed"),
+        ("itof", "i8", "bf16", " unsigned"),
+        ("exti", "i8", "i64", " signed"),
+        ("trunci", "i32", "i8", ""),
+        ("bitcast", "i16", "bf16", ""),
+        ("ftof", "bf16", "f64", ""),
+    ):
         for shape in ([], [1, 1], [4, 2, 8], [2, 2, 2, 2]):
             n = 1
             for d in shape:
                 n *= d
             rng = Rng(f"{op} {source} {shape}")
             bits = [values.moderate(source, rng) if source in F else rng.bits(INTS[source]) for _ in range(n)]
-            out = {"ftof": lambda b: exact.convert(source, target, b), "ftoi": lambda b: exact.to_int(source, target, b, True)[0],
-                   "itof": lambda b: exact.from_int(target, b), "exti": lambda b: signed(b, INTS[source]) & ((1 << INTS[target]) - 1),
-                   "trunci": lambda b: b & 255, "bitcast": lambda b: b}[op]
-            case = Case("convert", f"{op}.{source}.{target}.shape_" + ("x".join(map(str, shape)) or "scalar"), "standard", [op], [source, target])
-            yield elementwise(case, shape, [(source, bits)], [(target, [out(b) for b in bits], {})],
-                              lambda k, v, s: k.v(f"{op} {v[0]}{text} : {tile(s, source)} -> {tile(s, target)}"))
+            out = {
+                "ftof": lambda b: exact.convert(source, target, b),
+                "ftoi": lambda b: exact.to_int(source, target, b, True)[0],
+                "itof": lambda b: exact.from_int(target, b),
+                "exti": lambda b: signed(b, INTS[source]) & ((1 << INTS[target]) - 1),
+                "trunci": lambda b: b & 255,
+                "bitcast": lambda b: b,
+            }[op]
+            case = Case(
+                "convert",
+                f"{op}.{source}.{target}.shape_" + ("x".join(map(str, shape)) or "scalar"),
+                "standard",
+                [op],
+                [source, target],
+            )
+            yield elementwise(
+                case,
+                shape,
+                [(source, bits)],
+                [(target, [out(b) for b in bits], {})],
+                lambda k, v, s: k.v(f"{op} {v[0]}{text} : {tile(s, source)} -> {tile(s, target)}"),
+            )
 
 
 def double_rounding():
     """Values that two roundings get wrong; each by the way of the format that tempts."""
-    rows = (("f32", "f8E4M3FN", 0x3F880001, 0x39), ("f64", "bf16", 0x3FF0100000001000, 0x3F81), ("f32", "tf32", 0x44801000, 0x44800000), ("f32", "tf32", 0x44803000, 0x44804000),
-            ("f64", "f16", 0x3FF0020000000001, 0x3C01), ("f64", "f32", 0x3FF0000010000001, 0x3F800001), ("f64", "f8E5M2", 0x3FF2000000000001, 0x3D))
+    rows = (
+        ("f32", "f8E4M3FN", 0x3F880001, 0x39),
+        ("f64", "bf16", 0x3FF0100000001000, 0x3F81),
+        ("f32", "tf32", 0x44801000, 0x44800000),
+        ("f32", "tf32", 0x44803000, 0x44804000),
+        ("f64", "f16", 0x3FF0020000000001, 0x3C01),
+        ("f64", "f32", 0x3FF0000010000001, 0x3F800001),
+        ("f64", "f8E5M2", 0x3FF2000000000001, 0x3D),
+    )
     for i, (source, target, bits, want) in enumerate(rows):
         assert exact.convert(source, target, bits) == want, (source, target, hex(exact.convert(source, target, bits)))
-        yield make(f"double_rounding.{i}.{source}.{target}", "ftof", source, target, [bits] * 16, "", [want] * 16, tier="smoke" if i in (0, 1, 3) else "standard", rule="exact")
-    for i, (source, target, value) in enumerate((("i64", "f32", 2 ** 60 + 2 ** 36 + 1), ("i64", "f16", 2049), ("i32", "bf16", 2 ** 24 + 2 ** 16 + 1))):
+        yield make(
+            f"double_rounding.{i}.{source}.{target}",
+            "ftof",
+            source,
+            target,
+            [bits] * 16,
+            "",
+            [want] * 16,
+            tier="smoke" if i in (0, 1, 3) else "standard",
+            rule="exact",
+        )
+    for i, (source, target, value) in enumerate(
+        (("i64", "f32", 2**60 + 2**36 + 1), ("i64", "f16", 2049), ("i32", "bf16", 2**24 + 2**16 + 1))
+    ):
         want = exact.from_int(target, value)
-        yield make(f"double_rounding.int_{i}.{source}.{target}", "itof", source, target, [value] * 16, " signed", [want] * 16, tier="smoke" if i == 0 else "standard")
+        yield make(
+            f"double_rounding.int_{i}.{source}.{target}",
+            "itof",
+            source,
+            target,
+            [value] * 16,
+            " signed",
+            [want] * 16,
+            tier="smoke" if i == 0 else "standard",
+        )
 
 
 def pointers():
     """ptr_to_int and int_to_ptr: differences of addresses, and a way there and back."""
     from families.kernel import Kernel
+
     for t, size in (("i8", 1), ("f16", 2), ("i32", 4), ("f64", 8), ("i1", 1), ("tf32", 4), ("f8E5M2", 1)):
-        case = Case("convert", f"ptr_to_int.{t}", "smoke" if t == "i32" else "standard", ["ptr_to_int", "int_to_ptr", "offset"], [t])
+        case = Case(
+            "convert",
+            f"ptr_to_int.{t}",
+            "smoke" if t == "i32" else "standard",
+            ["ptr_to_int", "int_to_ptr", "offset"],
+            [t],
+        )
         k = Kernel(case)
         n = 16
-        case.input(t, [i % 2 if t == "i1" else i for i in range(n)] if t in INTS else values.fill(values.edges(t), n, lambda: 0))
+        case.input(
+            t,
+            [i % 2 if t == "i1" else i for i in range(n)] if t in INTS else values.fill(values.edges(t), n, lambda: 0),
+        )
         p = k.ptr_param("a", t)
         i = k.v(f"iota : tile<{n}xi32>")
-        ps = k.v(f"offset {k.splat(p, f'ptr<{t}>', [n])}, {i} : tile<{n}xptr<{t}>>, tile<{n}xi32> -> tile<{n}xptr<{t}>>")
+        ps = k.v(
+            f"offset {k.splat(p, f'ptr<{t}>', [n])}, {i} : tile<{n}xptr<{t}>>, tile<{n}xi32> -> tile<{n}xptr<{t}>>"
+        )
         a = k.v(f"ptr_to_int {ps} : tile<{n}xptr<{t}>> -> tile<{n}xi64>")
         a0 = k.v(f"ptr_to_int {p} : tile<ptr<{t}>> -> tile<i64>")
         d = k.v(f"subi {a}, {k.splat(a0, 'i64', [n])} : tile<{n}xi64>")
@@ -225,7 +388,13 @@ def pointers():
         q = k.v(f"int_to_ptr {a} : tile<{n}xi64> -> tile<{n}xptr<{t}>>")
         x = k.fresh()
         k.emit(f"{x}, {k.fresh()} = load_ptr_tko weak {q} : tile<{n}xptr<{t}>> -> tile<{n}x{t}>, token")
-        k.output("x", x, t, [n], [i % 2 if t == "i1" else i for i in range(n)] if t in INTS else values.fill(values.edges(t), n, lambda: 0))
+        k.output(
+            "x",
+            x,
+            t,
+            [n],
+            [i % 2 if t == "i1" else i for i in range(n)] if t in INTS else values.fill(values.edges(t), n, lambda: 0),
+        )
         yield k.finish()
     for a, b, size in (("i32", "f32", 4), ("i8", "i32", 4), ("f64", "i8", 1), ("i16", "bf16", 2), ("f32", "i64", 8)):
         case = Case("convert", f"ptr_to_ptr.{a}.{b}", "standard", ["ptr_to_ptr"], [a, b])
@@ -236,7 +405,7 @@ def pointers():
         q = k.v(f"ptr_to_ptr {p} : tile<ptr<{a}>> -> tile<ptr<{b}>>")
         n = 8
         x = k.load(q, b, [n])
-        k.output("o", x, b, [n], [int.from_bytes(raw[i * size:i * size + size], "little") for i in range(n)])
+        k.output("o", x, b, [n], [int.from_bytes(raw[i * size : i * size + size], "little") for i in range(n)])
         yield k.finish()
 
 

@@ -1,4 +1,5 @@
 """Integer arithmetic, bitwise operations and integer comparisons: every type, modifier and awkward pair."""
+
 from families.case import Case
 from families.kernel import elementwise, tile
 from oracle import exact, values
@@ -11,9 +12,19 @@ OVERFLOW = ("", " overflow<no_signed_wrap>", " overflow<no_unsigned_wrap>", " ov
 BINARY = [(op, [(m, False, "zero") for m in OVERFLOW]) for op in ("addi", "subi", "muli", "shli")]
 BINARY += [(op, [("", False, "zero")]) for op in ("mulhii", "andi", "ori", "xori")]
 BINARY += [(op, [(" signed", True, "zero"), (" unsigned", False, "zero")]) for op in ("maxi", "mini", "shri", "remi")]
-BINARY += [("divi", [(" signed", True, "zero"), (" unsigned", False, "zero"), (" signed rounding<zero>", True, "zero"),
-                     (" signed rounding<negative_inf>", True, "negative_inf"), (" signed rounding<positive_inf>", True, "positive_inf"),
-                     (" unsigned rounding<positive_inf>", False, "positive_inf")])]
+BINARY += [
+    (
+        "divi",
+        [
+            (" signed", True, "zero"),
+            (" unsigned", False, "zero"),
+            (" signed rounding<zero>", True, "zero"),
+            (" signed rounding<negative_inf>", True, "negative_inf"),
+            (" signed rounding<positive_inf>", True, "positive_inf"),
+            (" unsigned rounding<positive_inf>", False, "positive_inf"),
+        ],
+    )
+]
 UNARY = [("negi", ("", " overflow<no_signed_wrap>")), ("absi", ("",))]
 
 
@@ -26,7 +37,13 @@ def wraps(op, a, b, n, m):
     if "wrap" not in m:
         return False
     x, y = signed(a, n), signed(b, n)
-    s, u = {"addi": (x + y, a + b), "subi": (x - y, a - b), "muli": (x * y, a * b), "shli": (x << min(b, 64), a << min(b, 64)), "negi": (-x, -a)}[op]
+    s, u = {
+        "addi": (x + y, a + b),
+        "subi": (x - y, a - b),
+        "muli": (x * y, a * b),
+        "shli": (x << min(b, 64), a << min(b, 64)),
+        "negi": (-x, -a),
+    }[op]
     bad_s, bad_u = not -(1 << (n - 1)) <= s < 1 << (n - 1), not 0 <= u < 1 << n
     return "unsigned" not in m and bad_s or "no_signed" not in m and bad_u
 
@@ -42,8 +59,14 @@ def binary_case(op, m, is_signed, rounding, t, shape, pairs, name, tier):
     for d in shape:
         size *= d
     case = Case("int_arith", name, tier, [op], [t])
-    return elementwise(case, shape, [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])], [(t, out, {"free": free})],
-                       lambda k, v, s: k.v(f"{op} {v[0]}, {v[1]}{m} : {tile(s, t)}"), len(pairs) // size)
+    return elementwise(
+        case,
+        shape,
+        [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
+        [(t, out, {"free": free})],
+        lambda k, v, s: k.v(f"{op} {v[0]}, {v[1]}{m} : {tile(s, t)}"),
+        len(pairs) // size,
+    )
 
 
 def int_arith():
@@ -57,30 +80,69 @@ def int_arith():
                 pairs = values.pairs(t, n, f"int {op} {t}") if t != "i1" else [(a, b) for a in (0, 1) for b in (0, 1)]
                 if op in ("shli", "shri") and t != "i1":
                     pairs = [(a, b % (INTS[t] + 3)) if i % 3 else (a, b) for i, (a, b) in enumerate(pairs)]
-                yield binary_case(op, m, is_signed, rounding, t, shape, pairs, stem + ".edges", "smoke" if first and t == ("i8" if op in ("subi", "mulhii", "andi", "ori", "xori", "mini", "shri") else "i32") else "standard")
+                yield binary_case(
+                    op,
+                    m,
+                    is_signed,
+                    rounding,
+                    t,
+                    shape,
+                    pairs,
+                    stem + ".edges",
+                    (
+                        "smoke"
+                        if first
+                        and t == ("i8" if op in ("subi", "mulhii", "andi", "ori", "xori", "mini", "shri") else "i32")
+                        else "standard"
+                    ),
+                )
                 if t == "i8":
                     every = [(a, b) for a in range(256) for b in range(256)]
                     yield binary_case(op, m, is_signed, rounding, t, [64, 64], every, stem + ".all_pairs", "standard")
                 if t in ("i16", "i32", "i64"):
                     some = values.pairs(t, 4096, f"int more {op} {t}")[1024:]
-                    yield binary_case(op, m, is_signed, rounding, t, [1024], some, stem + ".random", "standard" if first else "full")
+                    yield binary_case(
+                        op, m, is_signed, rounding, t, [1024], some, stem + ".random", "standard" if first else "full"
+                    )
                 if first:
                     for shape in SHAPES if t in ("i1", "i32") else (SHAPES[0], SHAPES[4]):
                         size = 1
                         for d in shape:
                             size *= d
                         some = values.pairs(t, size, f"int shape {op} {t} {shape}")
-                        yield binary_case(op, m, is_signed, rounding, t, shape, some, stem + ".shape_" + ("x".join(map(str, shape)) or "scalar"), "standard")
+                        yield binary_case(
+                            op,
+                            m,
+                            is_signed,
+                            rounding,
+                            t,
+                            shape,
+                            some,
+                            stem + ".shape_" + ("x".join(map(str, shape)) or "scalar"),
+                            "standard",
+                        )
     for op, modifiers in UNARY:
         for m in modifiers:
             for t in INT:
                 n = INTS[t]
-                bits = list(range(1 << n)) if n <= 16 else values.fill(values.int_edges(n), 1024, lambda r=values.Rng(op + t), n=n: r.bits(n))
+                bits = (
+                    list(range(1 << n))
+                    if n <= 16
+                    else values.fill(values.int_edges(n), 1024, lambda r=values.Rng(op + t), n=n: r.bits(n))
+                )
                 size = min(len(bits), 1024)
-                case = Case("int_arith", f"{op}.{label(m)}.{t}", "smoke" if t == "i32" and not m else "standard", [op], [t])
+                case = Case(
+                    "int_arith", f"{op}.{label(m)}.{t}", "smoke" if t == "i32" and not m else "standard", [op], [t]
+                )
                 out = [exact.integer(op, n, a)[0] for a in bits]
-                yield elementwise(case, [size], [(t, bits)], [(t, out, {"free": [wraps(op, a, 0, n, m) for a in bits]})],
-                                  lambda k, v, s, op=op, m=m, t=t: k.v(f"{op} {v[0]}{m} : {tile(s, t)}"), len(bits) // size)
+                yield elementwise(
+                    case,
+                    [size],
+                    [(t, bits)],
+                    [(t, out, {"free": [wraps(op, a, 0, n, m) for a in bits]})],
+                    lambda k, v, s, op=op, m=m, t=t: k.v(f"{op} {v[0]}{m} : {tile(s, t)}"),
+                    len(bits) // size,
+                )
 
 
 def int_compare():
@@ -92,15 +154,35 @@ def int_compare():
                 shape = [len(pairs)] if t == "i1" else [8, 128]
                 read = (lambda v, n=n: signed(v, n)) if sign == "signed" else (lambda v: v)
                 out = [int(test(read(a), read(b))) for a, b in pairs]
-                case = Case("int_compare", f"cmpi.{predicate}.{sign}.{t}", "smoke" if t == "i16" and predicate == "less_than" else "standard", ["cmpi"], [t])
-                yield elementwise(case, shape, [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])], [("i1", out, {})],
-                                  lambda k, v, s, p=predicate, g=sign, t=t: k.v(f"cmpi {p} {v[0]}, {v[1]}, {g} : {tile(s, t)} -> {tile(s, 'i1')}"))
+                case = Case(
+                    "int_compare",
+                    f"cmpi.{predicate}.{sign}.{t}",
+                    "smoke" if t == "i16" and predicate == "less_than" else "standard",
+                    ["cmpi"],
+                    [t],
+                )
+                yield elementwise(
+                    case,
+                    shape,
+                    [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
+                    [("i1", out, {})],
+                    lambda k, v, s, p=predicate, g=sign, t=t: k.v(
+                        f"cmpi {p} {v[0]}, {v[1]}, {g} : {tile(s, t)} -> {tile(s, 'i1')}"
+                    ),
+                )
                 shape = [] if t == "i64" else [2, 2, 2]
                 size = 1 if t == "i64" else 8
                 some = values.pairs(t, size, f"cmp small {t} {predicate} {sign}")
                 case = Case("int_compare", f"cmpi.{predicate}.{sign}.{t}.small", "standard", ["cmpi"], [t])
-                yield elementwise(case, shape, [(t, [a for a, _ in some]), (t, [b for _, b in some])], [("i1", [int(test(read(a), read(b))) for a, b in some], {})],
-                                  lambda k, v, s, p=predicate, g=sign, t=t: k.v(f"cmpi {p} {v[0]}, {v[1]}, {g} : {tile(s, t)} -> {tile(s, 'i1')}"))
+                yield elementwise(
+                    case,
+                    shape,
+                    [(t, [a for a, _ in some]), (t, [b for _, b in some])],
+                    [("i1", [int(test(read(a), read(b))) for a, b in some], {})],
+                    lambda k, v, s, p=predicate, g=sign, t=t: k.v(
+                        f"cmpi {p} {v[0]}, {v[1]}, {g} : {tile(s, t)} -> {tile(s, 'i1')}"
+                    ),
+                )
 
 
 FAMILIES = {"int_arith": int_arith, "int_compare": int_compare}

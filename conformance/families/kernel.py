@@ -1,4 +1,5 @@
 """Writes kernels in text form, and with them the parameters and buffers of a case."""
+
 from oracle.formats import F
 
 
@@ -39,7 +40,13 @@ class Kernel:
     def text(self):
         args = ", ".join(f"{n}: {t}" for n, t in self.params)
         head = [f"  {g}" for g in self.globals]
-        return "\n".join(["cuda_tile.module @m {"] + head + [f"  entry @{self.name}({args}) {{"] + self.lines + ["    return", "  }", "}", ""])
+        return "\n".join(
+            ["cuda_tile.module @m {"]
+            + head
+            + [f"  entry @{self.name}({args}) {{"]
+            + self.lines
+            + ["    return", "  }", "}", ""]
+        )
 
     def finish(self):
         self.case.kernel = self.text().encode()

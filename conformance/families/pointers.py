@@ -1,4 +1,5 @@
 """Loads and stores through pointer tiles: masks, padding, orderings, scopes, address arithmetic; local memory; tokens."""
+
 from families.case import Case, pack_bits
 from families.kernel import Kernel, tile
 from oracle import values
@@ -18,7 +19,9 @@ def data(t, n, name):
 def pointer_tile(k, p, t, offsets_value, n, offset_type="i32", shape=None):
     shape = shape or [n]
     ps = k.splat(p, f"ptr<{t}>", shape)
-    return k.v(f"offset {ps}, {offsets_value} : {tile(shape, f'ptr<{t}>')}, {tile(shape, offset_type)} -> {tile(shape, f'ptr<{t}>')}")
+    return k.v(
+        f"offset {ps}, {offsets_value} : {tile(shape, f'ptr<{t}>')}, {tile(shape, offset_type)} -> {tile(shape, f'ptr<{t}>')}"
+    )
 
 
 def masked_load(t, n, words, kind, tier):
@@ -36,7 +39,9 @@ def masked_load(t, n, words, kind, tier):
     ps = pointer_tile(k, p, t, k.v(f"iota : tile<{n}xi32>"), n)
     r = k.fresh()
     extra, types = (f", {m}, {x}", f", {tile([n], 'i1')}, {tile([n], t)}") if x else (f", {m}", f", {tile([n], 'i1')}")
-    k.emit(f"{r}, {k.fresh()} = load_ptr_tko {words} {ps}{extra} : {tile([n], f'ptr<{t}>')}{types} -> {tile([n], t)}, token")
+    k.emit(
+        f"{r}, {k.fresh()} = load_ptr_tko {words} {ps}{extra} : {tile([n], f'ptr<{t}>')}{types} -> {tile([n], t)}, token"
+    )
     out = [b if on else (q if x else 0) for b, on, q in zip(bits, mask, pad)]
     k.output("o", r, t, [n], out, free=[not on for on in mask] if not x else None)
     return k.finish()
@@ -51,7 +56,9 @@ def masked_store(t, n, words, tier):
     x, m = k.input("a", t, bits, [n]), k.input("m", "i1", mask, [n])
     b = case.output(t, n, before)
     ps = pointer_tile(k, k.ptr_param("o", t), t, k.v(f"iota : tile<{n}xi32>"), n)
-    k.emit(f"{k.fresh()} = store_ptr_tko {words} {ps}, {x}, {m} : {tile([n], f'ptr<{t}>')}, {tile([n], t)}, {tile([n], 'i1')} -> token")
+    k.emit(
+        f"{k.fresh()} = store_ptr_tko {words} {ps}, {x}, {m} : {tile([n], f'ptr<{t}>')}, {tile([n], t)}, {tile([n], 'i1')} -> token"
+    )
     case.results(b, t, [v if on else w for v, on, w in zip(bits, mask, before)])
     return k.finish()
 
@@ -80,9 +87,17 @@ def gathers():
             rng = Rng(f"gather {t} {it}")
             at = [rng.between(-20, 40) for _ in range(n)]
             bits = data(t, size, "gather")
-            case = Case("pointers", f"gather.{it}.{t}", "smoke" if (t, it) == ("i32", "i8") else "standard", ["load_ptr_tko", "offset"], [t, it])
+            case = Case(
+                "pointers",
+                f"gather.{it}.{t}",
+                "smoke" if (t, it) == ("i32", "i8") else "standard",
+                ["load_ptr_tko", "offset"],
+                [t, it],
+            )
             k = Kernel(case)
-            case.buffer(t, pack_bits(t, bits), 20 * memory_bits(t) // 8)        # the pointer is at element 20: offsets below 0 are inside
+            case.buffer(
+                t, pack_bits(t, bits), 20 * memory_bits(t) // 8
+            )  # the pointer is at element 20: offsets below 0 are inside
             p = k.ptr_param("a", t)
             ix = k.input("i", it, [v & ((1 << INTS[it]) - 1) for v in at], [n])
             ps = pointer_tile(k, p, t, ix, n, it)
@@ -111,7 +126,9 @@ def gathers():
     p = k.ptr_param("a", "i32")
     ix = k.input("i", "i1", [0, 1, 1, 0], [4])
     x = k.fresh()
-    k.emit(f"{x}, {k.fresh()} = load_ptr_tko weak {pointer_tile(k, p, 'i32', ix, 4, 'i1')} : tile<4xptr<i32>> -> tile<4xi32>, token")
+    k.emit(
+        f"{x}, {k.fresh()} = load_ptr_tko weak {pointer_tile(k, p, 'i32', ix, 4, 'i1')} : tile<4xptr<i32>> -> tile<4xi32>, token"
+    )
     k.output("o", x, "i32", [4], [22, 11, 11, 22])
     yield k.finish()
     # one place written by many lanes: any of the values may win
@@ -125,7 +142,6 @@ def gathers():
     for v in (6, 7, 8):
         case.alternative(e, [v])
     yield k.finish()
-
 
 
 def bytes_of_i1():
@@ -163,7 +179,9 @@ def arithmetic():
         at = k.v(f"addi {r}, {i} : tile<8x{columns}xi32>")
         ps = pointer_tile(k, p, "f16", at, 0, "i32", [8, columns])
         x = k.fresh()
-        k.emit(f"{x}, {k.fresh()} = load_ptr_tko weak {ps} : tile<8x{columns}xptr<f16>> -> tile<8x{columns}xf16>, token")
+        k.emit(
+            f"{x}, {k.fresh()} = load_ptr_tko weak {ps} : tile<8x{columns}xptr<f16>> -> tile<8x{columns}xf16>, token"
+        )
         k.output("o", x, "f16", [8, columns], [bits[q * stride + c] for q in rows for c in range(columns)])
         yield k.finish()
     case = Case("pointers", "offset.steps_cancel", "standard", ["offset"], ["i64"])
@@ -187,7 +205,9 @@ def arithmetic():
     mask = [1, 0, 0, 1, 1, 1, 0, 0]
     m = k.input("m", "i1", mask, [8])
     i = k.v("iota : tile<8xi32>")
-    s = k.v(f"select {m}, {pointer_tile(k, pa, 'i32', i, 8)}, {pointer_tile(k, pb, 'i32', i, 8)} : tile<8xi1>, tile<8xptr<i32>>")
+    s = k.v(
+        f"select {m}, {pointer_tile(k, pa, 'i32', i, 8)}, {pointer_tile(k, pb, 'i32', i, 8)} : tile<8xi1>, tile<8xptr<i32>>"
+    )
     x = k.fresh()
     k.emit(f"{x}, {k.fresh()} = load_ptr_tko weak {s} : tile<8xptr<i32>> -> tile<8xi32>, token")
     k.output("o", x, "i32", [8], [p if on else q for p, q, on in zip(a, b, mask)])
@@ -235,7 +255,13 @@ def tokens():
     """Chains that fix an order: store, load, overwrite of one place; joined tokens; through if, for and loop."""
     for words in (("weak", "weak"), ("release device", "acquire device"), ("relaxed sys", "relaxed sys")):
         for n in (1, 16):
-            case = Case("tokens", f"store_load_store.{words[0].replace(' ', '_')}.{n}", "smoke" if words[0] == "weak" and n == 16 else "standard", ["store_ptr_tko", "load_ptr_tko"], ["i32"])
+            case = Case(
+                "tokens",
+                f"store_load_store.{words[0].replace(' ', '_')}.{n}",
+                "smoke" if words[0] == "weak" and n == 16 else "standard",
+                ["store_ptr_tko", "load_ptr_tko"],
+                ["i32"],
+            )
             k = Kernel(case)
             a, b = data("i32", n, "chain a"), data("i32", n, "chain b")
             x, y = k.input("a", "i32", a, [n]), k.input("b", "i32", b, [n])
@@ -268,7 +294,13 @@ def tokens():
     yield k.finish()
     for trips in (0, 1, 8):
         # a token carried by a loop: every iteration adds to one place, and stores its number at (i + 1) / 2: the last writer wins
-        case = Case("tokens", f"carried.{trips}", "smoke" if trips == 8 else "standard", ["for", "load_ptr_tko", "store_ptr_tko"], ["i32"])
+        case = Case(
+            "tokens",
+            f"carried.{trips}",
+            "smoke" if trips == 8 else "standard",
+            ["for", "load_ptr_tko", "store_ptr_tko"],
+            ["i32"],
+        )
         k = Kernel(case)
         b = case.output("i32", 8, [0] * 8)
         p = k.ptr_param("m", "i32")
@@ -312,7 +344,13 @@ def tokens():
         yield k.finish()
     # a store through a view and a load through a pointer of the same memory
     for words in ("weak", "release device"):
-        case = Case("tokens", f"view_then_pointer.{words.replace(' ', '_')}", "smoke", ["store_view_tko", "load_ptr_tko"], ["f32"])
+        case = Case(
+            "tokens",
+            f"view_then_pointer.{words.replace(' ', '_')}",
+            "smoke",
+            ["store_view_tko", "load_ptr_tko"],
+            ["f32"],
+        )
         k = Kernel(case)
         bits = data("f32", 16, "view then pointer")
         x = k.input("a", "f32", bits, [4, 4])
@@ -322,7 +360,9 @@ def tokens():
         v = k.v(f"make_tensor_view {p}, shape = [4, 4], strides = [4, 1] : {tv}")
         w = k.v(f"make_partition_view {v} : partition_view<tile=(4x4), {tv}>")
         z = k.const("i32", 0)
-        k.emit(f"%t1 = store_view_tko {words} {x}, {w}[{z}, {z}] : tile<4x4xf32>, partition_view<tile=(4x4), {tv}>, tile<i32> -> token")
+        k.emit(
+            f"%t1 = store_view_tko {words} {x}, {w}[{z}, {z}] : tile<4x4xf32>, partition_view<tile=(4x4), {tv}>, tile<i32> -> token"
+        )
         ps = pointer_tile(k, p, "f32", k.v("iota : tile<16xi32>"), 16)
         k.emit(f"%y, %t2 = load_ptr_tko weak {ps} token=%t1 : tile<16xptr<f32>> -> tile<16xf32>, token")
         k.output("o", "%y", "f32", [16], bits)

@@ -1,4 +1,5 @@
 """Whole algorithms, as a frontend would write them: matrix products over ragged sizes, softmax, layer norm, attention, histogram, sorting and more."""
+
 from fractions import Fraction
 
 import mpmath
@@ -22,7 +23,9 @@ def real(t, x):
 
 
 def numbers(t, bits):
-    return [to_fraction(t, b) for b in bits] if t in F else [b - (1 << INTS[t]) if b >> (INTS[t] - 1) else b for b in bits]
+    return (
+        [to_fraction(t, b) for b in bits] if t in F else [b - (1 << INTS[t]) if b >> (INTS[t] - 1) else b for b in bits]
+    )
 
 
 def view(k, p, array, shape, pad=None, name="n", **how):
@@ -34,17 +37,27 @@ def view(k, p, array, shape, pad=None, name="n", **how):
 def load(k, v, name, at):
     x = k.fresh()
     types = "tile<i32>"
-    k.emit(f"{x}, {k.fresh()} = load_view_tko weak {name}[{', '.join(at)}] : {v.type_text()}, {types} -> {tile(v.tile, v.array.t)}, token")
+    k.emit(
+        f"{x}, {k.fresh()} = load_view_tko weak {name}[{', '.join(at)}] : {v.type_text()}, {types} -> {tile(v.tile, v.array.t)}, token"
+    )
     return x
 
 
 def store(k, v, name, x, at):
-    k.emit(f"{k.fresh()} = store_view_tko weak {x}, {name}[{', '.join(at)}] : {tile(v.tile, v.array.t)}, {v.type_text()}, tile<i32> -> token")
+    k.emit(
+        f"{k.fresh()} = store_view_tko weak {x}, {name}[{', '.join(at)}] : {tile(v.tile, v.array.t)}, {v.type_text()}, tile<i32> -> token"
+    )
 
 
 def matmul(t, acc_t, m, n, k_size, tm, tn, tk, dynamic, tier="standard"):
     """C = A B with a loop over k; overhanging tiles are zero-padded."""
-    case = Case("programs", f"matmul.{m}x{n}x{k_size}.tile_{tm}x{tn}x{tk}.{'dynamic' if dynamic else 'static'}.{t}.{acc_t}", tier, ["mmai" if t == "i8" else "mmaf", "load_view_tko", "for"], [t])
+    case = Case(
+        "programs",
+        f"matmul.{m}x{n}x{k_size}.tile_{tm}x{tn}x{tk}.{'dynamic' if dynamic else 'static'}.{t}.{acc_t}",
+        tier,
+        ["mmai" if t == "i8" else "mmaf", "load_view_tko", "for"],
+        [t],
+    )
     rng = Rng(f"matmul {t} {m} {n} {k_size}")
     limit = 11 if t == "i8" else limit_of(t, acc_t, k_size)
     if t == "i8":
@@ -53,7 +66,7 @@ def matmul(t, acc_t, m, n, k_size, tm, tn, tk, dynamic, tier="standard"):
         a, b = small_ints(t, rng, m * k_size, limit), small_ints(t, rng, k_size * n, limit)
     ia, ib = [int(x) for x in numbers(t, a)], [int(x) for x in numbers(t, b)]
     columns = [ib[j::n] for j in range(n)]
-    out = [sum(x * y for x, y in zip(ia[i * k_size:(i + 1) * k_size], c)) for i in range(m) for c in columns]
+    out = [sum(x * y for x, y in zip(ia[i * k_size : (i + 1) * k_size], c)) for i in range(m) for c in columns]
     out = [v & 0xFFFFFFFF for v in out] if t == "i8" else [from_fraction(acc_t, Fraction(v), sign=0) for v in out]
     case.grid = [-(-m // tm), -(-n // tn), 1]
     k = Kernel(case)
@@ -76,7 +89,9 @@ def matmul(t, acc_t, m, n, k_size, tm, tn, tk, dynamic, tier="standard"):
     k.indent += 1
     x, y = load(k, va, na, ["%bx", "%q"]), load(k, vb, nb, ["%q", "%by"])
     op = "mmai" if t == "i8" else "mmaf"
-    r = k.v(f"{op} {x}, {y}, %acc{' signed signed' if t == 'i8' else ''} : {tile([tm, tk], t)}, {tile([tk, tn], t)}, {T}")
+    r = k.v(
+        f"{op} {x}, {y}, %acc{' signed signed' if t == 'i8' else ''} : {tile([tm, tk], t)}, {tile([tk, tn], t)}, {T}"
+    )
     k.emit(f"continue {r} : {T}")
     k.indent -= 1
     k.emit("}")
@@ -93,7 +108,7 @@ def softmax(rows, columns, width, tier="standard"):
     out, bound = [], []
     with mpmath.workprec(120):
         for r in range(rows):
-            row = [mpmath.mpf(q.numerator) / q.denominator for q in numbers(t, x[r * columns:(r + 1) * columns])]
+            row = [mpmath.mpf(q.numerator) / q.denominator for q in numbers(t, x[r * columns : (r + 1) * columns])]
             top = max(row)
             e = [mpmath.exp(v - top) for v in row]
             s = mpmath.fsum(e)
@@ -114,14 +129,25 @@ def softmax(rows, columns, width, tier="standard"):
     zero = k.const("i32", 0)
     v = load(k, va, na, ["%bx", zero])
     shape = [1, width]
-    top = written(k, "reduce", [(v, t)], shape, 1, [identity_text(t, 0xFF800000)], lambda k, a, b: [k.v(f"maxf {a[0]}, {b[0]} : tile<f32>")])[0]
+    top = written(
+        k,
+        "reduce",
+        [(v, t)],
+        shape,
+        1,
+        [identity_text(t, 0xFF800000)],
+        lambda k, a, b: [k.v(f"maxf {a[0]}, {b[0]} : tile<f32>")],
+    )[0]
 
     def wide(value):
         value = k.v(f"reshape {value} : tile<1xf32> -> tile<1x1xf32>")
         return k.v(f"broadcast {value} : tile<1x1xf32> -> {tile(shape, t)}")
+
     d = k.v(f"subf {v}, {wide(top)} : {tile(shape, t)}")
     e = k.v(f"exp {d} : {tile(shape, t)}")
-    s = written(k, "reduce", [(e, t)], shape, 1, ["0.0 : f32"], lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<f32>")])[0]
+    s = written(
+        k, "reduce", [(e, t)], shape, 1, ["0.0 : f32"], lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<f32>")]
+    )[0]
     r = k.v(f"divf {e}, {wide(s)} : {tile(shape, t)}")
     store(k, vo, no, r, ["%bx", zero])
     case.results(b, t, out, rule="bound", strict="bound", bound=bound)
@@ -138,15 +164,27 @@ def layer_norm(rows, columns, tier="standard"):
     eps = to_fraction("f32", 0x3727C5AC)
     with mpmath.workprec(120):
         for r in range(rows):
-            row = numbers(t, x[r * columns:(r + 1) * columns])
+            row = numbers(t, x[r * columns : (r + 1) * columns])
             mean = sum(row) / columns
             var = sum((v - mean) ** 2 for v in row) / columns + eps
             scale = 1 / mpmath.sqrt(mpmath.mpf(var.numerator) / var.denominator)
             big = max(abs(v - mean) for v in row)
             for v, g, h in zip(row, nw, nc):
-                y = mpmath.mpf((v - mean).numerator) / (v - mean).denominator * scale * mpmath.mpf(g.numerator) / g.denominator + mpmath.mpf(h.numerator) / h.denominator
+                y = (
+                    mpmath.mpf((v - mean).numerator)
+                    / (v - mean).denominator
+                    * scale
+                    * mpmath.mpf(g.numerator)
+                    / g.denominator
+                    + mpmath.mpf(h.numerator) / h.denominator
+                )
                 out.append(real(t, y))
-                bound.append(float((abs(y) + 1) * mpmath.mpf(2) ** -10 + float(big * abs(g)) * scale * (columns + 16) * mpmath.mpf(2) ** -22))
+                bound.append(
+                    float(
+                        (abs(y) + 1) * mpmath.mpf(2) ** -10
+                        + float(big * abs(g)) * scale * (columns + 16) * mpmath.mpf(2) ** -22
+                    )
+                )
     case = Case("programs", f"layer_norm.{rows}x{columns}", tier, ["rsqrt", "reduce", "ftof"], [t])
     case.grid = [rows, 1, 1]
     k = Kernel(case)
@@ -186,23 +224,38 @@ def attention(n, d, tier="standard"):
             total = mpmath.fsum(e)
             span = float(max(s) - min(s))
             for c in range(d):
-                terms = [w / total * mpmath.mpf(nv[j * d + c].numerator) / nv[j * d + c].denominator for j, w in enumerate(e)]
+                terms = [
+                    w / total * mpmath.mpf(nv[j * d + c].numerator) / nv[j * d + c].denominator for j, w in enumerate(e)
+                ]
                 out.append(real(t, mpmath.fsum(terms)))
-                bound.append(float(mpmath.fsum(abs(x) for x in terms) * (2 * span + 3 * n + d + 24) * mpmath.mpf(2) ** -22))
+                bound.append(
+                    float(mpmath.fsum(abs(x) for x in terms) * (2 * span + 3 * n + d + 24) * mpmath.mpf(2) ** -22)
+                )
     case = Case("programs", f"attention.{n}x{d}", tier, ["mmaf", "permute", "exp", "reduce"], [t])
     k = Kernel(case)
     x, y, z = k.input("q", t, q, [n, d]), k.input("k", t, ks, [n, d]), k.input("v", t, v, [n, d])
     yt = k.v(f"permute {y} [1, 0] : {tile([n, d], t)} -> {tile([d, n], t)}")
     zero = k.v(f"constant <f32: 0.0> : {tile([n, n], t)}")
     s = k.v(f"mmaf {x}, {yt}, {zero} : {tile([n, d], t)}, {tile([d, n], t)}, {tile([n, n], t)}")
-    top = written(k, "reduce", [(s, t)], [n, n], 1, [identity_text(t, 0xFF800000)], lambda k, a, b: [k.v(f"maxf {a[0]}, {b[0]} : tile<f32>")])[0]
+    top = written(
+        k,
+        "reduce",
+        [(s, t)],
+        [n, n],
+        1,
+        [identity_text(t, 0xFF800000)],
+        lambda k, a, b: [k.v(f"maxf {a[0]}, {b[0]} : tile<f32>")],
+    )[0]
 
     def wide(value, columns):
         value = k.v(f"reshape {value} : {tile([n], t)} -> {tile([n, 1], t)}")
         return k.v(f"broadcast {value} : {tile([n, 1], t)} -> {tile([n, columns], t)}")
+
     e = k.v(f"subf {s}, {wide(top, n)} : {tile([n, n], t)}")
     e = k.v(f"exp {e} : {tile([n, n], t)}")
-    total = written(k, "reduce", [(e, t)], [n, n], 1, ["0.0 : f32"], lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<f32>")])[0]
+    total = written(
+        k, "reduce", [(e, t)], [n, n], 1, ["0.0 : f32"], lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<f32>")]
+    )[0]
     o = k.v(f"constant <f32: 0.0> : {tile([n, d], t)}")
     o = k.v(f"mmaf {e}, {z}, {o} : {tile([n, n], t)}, {tile([n, d], t)}, {tile([n, d], t)}")
     o = k.v(f"divf {o}, {wide(total, d)} : {tile([n, d], t)}")
@@ -221,7 +274,9 @@ def histogram(n, bins, blocks, skew, tier="standard"):
     p = k.splat(k.ptr_param("h", "i32"), "ptr<i32>", [n])
     p = k.v(f"offset {p}, {v} : {tile([n], 'ptr<i32>')}, {tile([n], 'i32')} -> {tile([n], 'ptr<i32>')}")
     one = k.v(f"constant <i32: 1> : {tile([n], 'i32')}")
-    k.emit(f"%r, %t = atomic_rmw_tko relaxed device {p}, add, {one} : {tile([n], 'ptr<i32>')}, {tile([n], 'i32')} -> {tile([n], 'i32')}, token")
+    k.emit(
+        f"%r, %t = atomic_rmw_tko relaxed device {p}, add, {one} : {tile([n], 'ptr<i32>')}, {tile([n], 'i32')} -> {tile([n], 'i32')}, token"
+    )
     case.results(b, "i32", [x.count(i) for i in range(bins)])
     return k.finish()
 
@@ -285,7 +340,10 @@ def top_k(n, count, tier="standard"):
         tie = k.v(f"andi {same}, {first} : tile<i1>")
         take = k.v(f"ori {more}, {tie} : tile<i1>")
         return [k.v(f"select {take}, {a[j]}, {b[j]} : tile<i1>, tile<i32>") for j in range(2)]
-    best, where = written(k, "reduce", [("%left", "i32"), (i, "i32")], [n], 0, ["-2147483648 : i32", "2147483647 : i32"], body)
+
+    best, where = written(
+        k, "reduce", [("%left", "i32"), (i, "i32")], [n], 0, ["-2147483648 : i32", "2147483647 : i32"], body
+    )
     for p, value in (("%o", best), ("%w", where)):
         q = k.v(f"offset {p}, %q : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>")
         k.emit(f"{k.fresh()} = store_ptr_tko weak {q}, {value} : tile<ptr<i32>>, tile<i32> -> token")
@@ -304,7 +362,9 @@ def convolution(length, taps, tier="standard"):
     """One-dimensional convolution by a strided view of step 1 and a product with the taps."""
     rng = Rng(f"conv {length} {taps}")
     x, w = [rng.between(-9, 9) for _ in range(length)], [rng.between(-9, 9) for _ in range(taps)]
-    case = Case("programs", f"convolution.{length}.{taps}", tier, ["load_view_tko", "make_strided_view", "reduce"], ["i32"])
+    case = Case(
+        "programs", f"convolution.{length}.{taps}", tier, ["load_view_tko", "make_strided_view", "reduce"], ["i32"]
+    )
     out_length = length - taps + 1
     case.grid = [out_length, 1, 1]
     k = Kernel(case)
@@ -316,7 +376,9 @@ def convolution(length, taps, tier="standard"):
     b = k.block()
     t = load(k, v, name, [b])
     m = k.v(f"muli {t}, {wv} : {tile([taps], 'i32')}")
-    s = written(k, "reduce", [(m, "i32")], [taps], 0, ["0 : i32"], lambda k, a, c: [k.v(f"addi {a[0]}, {c[0]} : tile<i32>")])[0]
+    s = written(
+        k, "reduce", [(m, "i32")], [taps], 0, ["0 : i32"], lambda k, a, c: [k.v(f"addi {a[0]}, {c[0]} : tile<i32>")]
+    )[0]
     k.output("o", s, "i32", [], bits([sum(x[i + j] * w[j] for j in range(taps)) for i in range(out_length)]), b)
     return k.finish()
 
@@ -328,7 +390,11 @@ def gather_product(t, rows, d, picks, n, tier="standard"):
     a, b = small_ints(t, rng, rows * d, limit), small_ints(t, rng, d * n, limit)
     chosen = [rng.below(rows) for _ in range(picks)]
     ia, ib = [int(v) for v in numbers(t, a)], [int(v) for v in numbers(t, b)]
-    out = [from_fraction("f32", Fraction(sum(ia[r * d + c] * ib[c * n + j] for c in range(d))), sign=0) for r in chosen for j in range(n)]
+    out = [
+        from_fraction("f32", Fraction(sum(ia[r * d + c] * ib[c * n + j] for c in range(d))), sign=0)
+        for r in chosen
+        for j in range(n)
+    ]
     case = Case("programs", f"gather_product.{t}", tier, ["make_gather_scatter_view", "mmaf"], [t])
     k = Kernel(case)
     ix = k.input("i", "i32", chosen, [picks])
@@ -338,7 +404,9 @@ def gather_product(t, rows, d, picks, n, tier="standard"):
     v = View(Array(t, (rows, d)), (picks, d), "gather_scatter", "zero", sparse=0)
     g = v.emit(k, v.array.emit(k, p))
     zero = k.const("i32", 0)
-    k.emit(f"%x, %t = load_view_tko weak {g}[{ix}, {zero}] : {v.type_text()}, {tile([picks], 'i32')}, tile<i32> -> {tile([picks, d], t)}, token")
+    k.emit(
+        f"%x, %t = load_view_tko weak {g}[{ix}, {zero}] : {v.type_text()}, {tile([picks], 'i32')}, tile<i32> -> {tile([picks, d], t)}, token"
+    )
     c = k.v(f"constant <f32: 0.0> : {tile([picks, n], 'f32')}")
     r = k.v(f"mmaf %x, {y}, {c} : {tile([picks, d], t)}, {tile([d, n], t)}, {tile([picks, n], 'f32')}")
     k.output("o", r, "f32", [picks, n], out, rule="exact")
@@ -360,7 +428,9 @@ def persistent(work, blocks, tier="standard"):
     j = k.v(f"addi %i, {half} : tile<i32>")
     j = k.v(f"remi {j}, {n} unsigned : tile<i32>")
     q = k.v(f"offset %o, {j} : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>")
-    k.emit(f"{k.fresh()}, {k.fresh()} = atomic_rmw_tko relaxed device {q}, add, {one} : tile<ptr<i32>>, tile<i32> -> tile<i32>, token")
+    k.emit(
+        f"{k.fresh()}, {k.fresh()} = atomic_rmw_tko relaxed device {q}, add, {one} : tile<ptr<i32>>, tile<i32> -> tile<i32>, token"
+    )
     k.indent -= 1
     k.emit("}")
     case.results(b, "i32", [1] * work)
@@ -392,10 +462,41 @@ def prefix_sum(n, tier="standard"):
 
 
 def programs():
-    for t, acc_t in (("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("tf32", "f32"), ("f64", "f64"), ("i8", "i32"), ("f8E4M3FN", "f32"), ("f8E5M2", "f32"), ("f16", "f16")):
-        for (m, n, k), (tm, tn, tk) in (((16, 16, 16), (8, 8, 8)), ((13, 17, 23), (8, 8, 4)), ((7, 31, 5), (16, 16, 16)), ((33, 9, 40), (16, 4, 16)), ((1, 19, 64), (1, 8, 32))):
+    for t, acc_t in (
+        ("f32", "f32"),
+        ("f16", "f32"),
+        ("bf16", "f32"),
+        ("tf32", "f32"),
+        ("f64", "f64"),
+        ("i8", "i32"),
+        ("f8E4M3FN", "f32"),
+        ("f8E5M2", "f32"),
+        ("f16", "f16"),
+    ):
+        for (m, n, k), (tm, tn, tk) in (
+            ((16, 16, 16), (8, 8, 8)),
+            ((13, 17, 23), (8, 8, 4)),
+            ((7, 31, 5), (16, 16, 16)),
+            ((33, 9, 40), (16, 4, 16)),
+            ((1, 19, 64), (1, 8, 32)),
+        ):
             for dynamic in (False, True):
-                yield matmul(t, acc_t, m, n, k, tm, tn, tk, dynamic, "smoke" if t == "f16" and m == 13 and dynamic and acc_t == "f32" else "standard") if acc_t != "f16" or not dynamic else None
+                yield (
+                    matmul(
+                        t,
+                        acc_t,
+                        m,
+                        n,
+                        k,
+                        tm,
+                        tn,
+                        tk,
+                        dynamic,
+                        "smoke" if t == "f16" and m == 13 and dynamic and acc_t == "f32" else "standard",
+                    )
+                    if acc_t != "f16" or not dynamic
+                    else None
+                )
     for rows, columns, width in ((4, 16, 16), (3, 13, 16), (5, 100, 128), (2, 1, 4), (1, 257, 512)):
         yield softmax(rows, columns, width, "smoke" if columns == 13 else "standard")
     for rows, columns in ((4, 16), (3, 64), (1, 256)):

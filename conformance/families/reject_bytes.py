@@ -1,4 +1,5 @@
 """Bytecode: damaged and illegal files that must be rejected, unusual and ordinary ones that must be accepted. The files are those of tests/corpus."""
+
 import os
 
 from families.case import Case
@@ -34,8 +35,14 @@ def reject_bytes():
     # an empty file says nothing about its form: an implementation that recognises forms by content may take it for text
     for i, (word, name) in enumerate(r for r in rows if r[1] != "empty"):
         # what breaks a rule of the language may be found while the record is read
-        classes = CLASSES.get(word, ("malformed",)) + (("unsupported",) if word == "Opcode" else ()) + (("malformed",) if word == "Verify" else ())
-        yield case("reject_bytes", name, read("invalid", name + ".tileirbc"), classes, "smoke" if i % 20 == 0 else "standard")
+        classes = (
+            CLASSES.get(word, ("malformed",))
+            + (("unsupported",) if word == "Opcode" else ())
+            + (("malformed",) if word == "Verify" else ())
+        )
+        yield case(
+            "reject_bytes", name, read("invalid", name + ".tileirbc"), classes, "smoke" if i % 20 == 0 else "standard"
+        )
     # every file cut short somewhere
     for name in ("matmul_f16.13.4", "raw_control_flow.13.4", "atomics_int.13.1", "raw_globals.13.5"):
         if name + ".tileirbc" not in listed("tileirbc"):
@@ -48,14 +55,30 @@ def reject_bytes():
             changed = data[:9] + bytes([minor]) + data[10:]
             yield case("reject_bytes", f"version.{name}.13_{minor}", changed, ("unsupported", "malformed"))
         for major in (0, 12, 14):
-            yield case("reject_bytes", f"version.{name}.{major}", data[:8] + bytes([major]) + data[9:], ("unsupported", "malformed"))
+            yield case(
+                "reject_bytes",
+                f"version.{name}.{major}",
+                data[:8] + bytes([major]) + data[9:],
+                ("unsupported", "malformed"),
+            )
 
 
 def accept_bytes():
     for name in listed("odd"):
-        yield case("accept_bytes", "odd." + name.removesuffix(".tileirbc"), read("odd", name), None, "smoke" if name.startswith("section") else "standard")
+        yield case(
+            "accept_bytes",
+            "odd." + name.removesuffix(".tileirbc"),
+            read("odd", name),
+            None,
+            "smoke" if name.startswith("section") else "standard",
+        )
     for name in listed("tileirbc"):
-        yield case("accept_bytes", name.removesuffix(".tileirbc"), read("tileirbc", name), version=".".join(name.split(".")[-3:-1]))
+        yield case(
+            "accept_bytes",
+            name.removesuffix(".tileirbc"),
+            read("tileirbc", name),
+            version=".".join(name.split(".")[-3:-1]),
+        )
 
 
 FAMILIES = {"reject_bytes": reject_bytes, "accept_bytes": accept_bytes}

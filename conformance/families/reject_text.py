@@ -1,11 +1,12 @@
 """Programs in text form that must be rejected: element types by table, everything else by hand. `<<` marks the line that is wrong."""
+
 from families.case import Case
 from oracle.formats import BASE, F, INT
 
 ALL = list(INT) + ["i4"] + list(F)
-ARGS = ("%p: tile<ptr<f32>>, %q: tile<ptr<i32>>, %i: tile<i32>, %j: tile<i64>, %f: tile<f32>, %h: tile<f16>, %d: tile<f64>, %c: tile<i1>, %b: tile<i8>")
+ARGS = "%p: tile<ptr<f32>>, %q: tile<ptr<i32>>, %i: tile<i32>, %j: tile<i64>, %f: tile<f32>, %h: tile<f16>, %d: tile<f64>, %c: tile<i1>, %b: tile<i8>"
 I, S = ("invalid",), ("malformed",)
-EITHER = ("malformed", "invalid")       # the rule may be applied while reading or afterwards
+EITHER = ("malformed", "invalid")  # the rule may be applied while reading or afterwards
 TV = "tensor_view<8x16xf32, strides=[16,1]>"
 PV = f"partition_view<tile=(4x4), {TV}>"
 
@@ -13,15 +14,45 @@ PV = f"partition_view<tile=(4x4), {TV}>"
 ONE_TYPE = [(f"{op} %a, %b : T", INT) for op in ("addi", "subi", "muli", "mulhii", "shli", "andi", "ori", "xori")]
 ONE_TYPE += [(f"{op} %a, %b signed : T", INT) for op in ("divi", "remi", "maxi", "mini", "shri")]
 ONE_TYPE += [(f"{op} %a : T", INT) for op in ("absi", "negi")]
-ONE_TYPE += [(f"{op} %a, %b : T", BASE) for op in ("addf", "subf", "mulf", "divf", "remf", "maxf", "minf", "pow", "atan2")]
-ONE_TYPE += [(f"{op} %a : T", BASE) for op in ("absf", "negf", "ceil", "floor", "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh")]
-ONE_TYPE += [("fma %a, %b, %a : T", BASE), ("cmpi less_than %a, %b, signed : T -> tile<i1>", INT), ("cmpf less_than ordered %a, %b : T -> tile<i1>", BASE),
-             ("fpowi %a, %n : T, tile<i32>", BASE)]
+ONE_TYPE += [
+    (f"{op} %a, %b : T", BASE) for op in ("addf", "subf", "mulf", "divf", "remf", "maxf", "minf", "pow", "atan2")
+]
+ONE_TYPE += [
+    (f"{op} %a : T", BASE)
+    for op in (
+        "absf",
+        "negf",
+        "ceil",
+        "floor",
+        "sqrt",
+        "rsqrt",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+    )
+]
+ONE_TYPE += [
+    ("fma %a, %b, %a : T", BASE),
+    ("cmpi less_than %a, %b, signed : T -> tile<i1>", INT),
+    ("cmpf less_than ordered %a, %b : T -> tile<i1>", BASE),
+    ("fpowi %a, %n : T, tile<i32>", BASE),
+]
 
 
 def module(body, args=ARGS, head=()):
     """Text, and the number of the marked line."""
-    lines = ["cuda_tile.module @m {", *[f"  {h}" for h in head], f"  entry @k({args}) {{"] + ["    " + line for line in body] + ["  }", "}"]
+    lines = (
+        ["cuda_tile.module @m {", *[f"  {h}" for h in head], f"  entry @k({args}) {{"]
+        + ["    " + line for line in body]
+        + ["  }", "}"]
+    )
     at = [i for i, line in enumerate(lines) if line.rstrip().endswith("<<")]
     text = "\n".join(line.rstrip().removesuffix("<<").rstrip() for line in lines) + "\n"
     return text, at[0] + 1 if at else None
@@ -41,30 +72,82 @@ def by_element_type():
             if t in legal:
                 continue
             # types of one family are alike; keep those that a mistake would let through
-            if legal is INT and t not in ("i4", "f32", "f16", "f8E4M3FN") or legal is BASE and t not in ("i32", "i1", "tf32", "f8E5M2", "f8E8M0FNU"):
+            if (
+                legal is INT
+                and t not in ("i4", "f32", "f16", "f8E4M3FN")
+                or legal is BASE
+                and t not in ("i32", "i1", "tf32", "f8E5M2", "f8E8M0FNU")
+            ):
                 continue
-            body, line = module([f"%r = {text.replace('T', f'tile<{t}>', 1)}  <<"], f"%a: tile<{t}>, %b: tile<{t}>, %n: tile<i32>")
-            yield case(f"element.{op}.{t}", I, body, line, [op], [t], "smoke" if (op, t) in (("addi", "f32"), ("addf", "i32")) else "standard")
+            body, line = module(
+                [f"%r = {text.replace('T', f'tile<{t}>', 1)}  <<"], f"%a: tile<{t}>, %b: tile<{t}>, %n: tile<i32>"
+            )
+            yield case(
+                f"element.{op}.{t}",
+                I,
+                body,
+                line,
+                [op],
+                [t],
+                "smoke" if (op, t) in (("addi", "f32"), ("addf", "i32")) else "standard",
+            )
 
 
 def by_conversion():
     rows = []
-    for op, a, b, words in (("exti", "i32", "i32", " signed"), ("exti", "i32", "i8", " signed"), ("exti", "f32", "i64", " signed"), ("exti", "i8", "f32", " unsigned"), ("trunci", "i8", "i8", ""),
-                            ("trunci", "i8", "i32", ""), ("trunci", "f32", "i8", ""), ("ftof", "f32", "f32", ""), ("ftof", "i32", "f32", ""), ("ftof", "f32", "i32", ""), ("ftoi", "i32", "i32", " signed"),
-                            ("ftoi", "f32", "f64", " signed"), ("ftoi", "f32", "i4", " signed"), ("itof", "f32", "f32", " signed"), ("itof", "i32", "i64", " signed"), ("itof", "i32", "f8E8M0FNU", " signed"),
-                            ("itof", "i4", "f32", " signed"), ("bitcast", "i32", "f64", ""), ("bitcast", "f32", "tf32", ""), ("bitcast", "i8", "i1", ""), ("bitcast", "i4", "f4E2M1FN", ""),
-                            ("bitcast", "ptr<f32>", "i64", ""), ("bitcast", "i64", "ptr<f32>", ""), ("int_to_ptr", "i32", "ptr<f32>", ""), ("int_to_ptr", "i64", "i64", ""), ("ptr_to_int", "ptr<f32>", "i32", ""),
-                            ("ptr_to_int", "i64", "i64", ""), ("ptr_to_ptr", "ptr<f32>", "i64", ""), ("ptr_to_ptr", "i64", "ptr<f32>", ""), ("ftof", "f32", "f8E8M0FNU", ""),
-                            ("ftof", "f32", "f8E8M0FNU", " rounding<negative_inf>"), ("ftof", "f32", "f16", " rounding<approx>"), ("ftof", "f32", "f16", " rounding<full>"),
-                            ("ftof", "f32", "f8E4M3FN", " rounding<zero>"), ("ftoi", "f32", "i32", " signed rounding<nearest_even>"), ("itof", "i32", "f32", " signed rounding<zero>")):
-        rows.append((f"convert.{op}.{a.replace('<', '_').replace('>', '')}.{b.replace('<', '_').replace('>', '')}{words.replace(' ', '.').replace('<', '_').replace('>', '')}",
-                     op, f"{op} %a{words} : tile<{a}> -> tile<{b}>", a))
+    for op, a, b, words in (
+        ("exti", "i32", "i32", " signed"),
+        ("exti", "i32", "i8", " signed"),
+        ("exti", "f32", "i64", " signed"),
+        ("exti", "i8", "f32", " unsigned"),
+        ("trunci", "i8", "i8", ""),
+        ("trunci", "i8", "i32", ""),
+        ("trunci", "f32", "i8", ""),
+        ("ftof", "f32", "f32", ""),
+        ("ftof", "i32", "f32", ""),
+        ("ftof", "f32", "i32", ""),
+        ("ftoi", "i32", "i32", " signed"),
+        ("ftoi", "f32", "f64", " signed"),
+        ("ftoi", "f32", "i4", " signed"),
+        ("itof", "f32", "f32", " signed"),
+        ("itof", "i32", "i64", " signed"),
+        ("itof", "i32", "f8E8M0FNU", " signed"),
+        ("itof", "i4", "f32", " signed"),
+        ("bitcast", "i32", "f64", ""),
+        ("bitcast", "f32", "tf32", ""),
+        ("bitcast", "i8", "i1", ""),
+        ("bitcast", "i4", "f4E2M1FN", ""),
+        ("bitcast", "ptr<f32>", "i64", ""),
+        ("bitcast", "i64", "ptr<f32>", ""),
+        ("int_to_ptr", "i32", "ptr<f32>", ""),
+        ("int_to_ptr", "i64", "i64", ""),
+        ("ptr_to_int", "ptr<f32>", "i32", ""),
+        ("ptr_to_int", "i64", "i64", ""),
+        ("ptr_to_ptr", "ptr<f32>", "i64", ""),
+        ("ptr_to_ptr", "i64", "ptr<f32>", ""),
+        ("ftof", "f32", "f8E8M0FNU", ""),
+        ("ftof", "f32", "f8E8M0FNU", " rounding<negative_inf>"),
+        ("ftof", "f32", "f16", " rounding<approx>"),
+        ("ftof", "f32", "f16", " rounding<full>"),
+        ("ftof", "f32", "f8E4M3FN", " rounding<zero>"),
+        ("ftoi", "f32", "i32", " signed rounding<nearest_even>"),
+        ("itof", "i32", "f32", " signed rounding<zero>"),
+    ):
+        rows.append(
+            (
+                f"convert.{op}.{a.replace('<', '_').replace('>', '')}.{b.replace('<', '_').replace('>', '')}{words.replace(' ', '.').replace('<', '_').replace('>', '')}",
+                op,
+                f"{op} %a{words} : tile<{a}> -> tile<{b}>",
+                a,
+            )
+        )
     for name, op, text, a in rows:
         body, line = module([f"%r = {text}  <<"], f"%a: tile<{a}>")
         yield case(name, EITHER if "rounding" in text else I, body, line, [op])
 
 
-# name, classes, lines of the body
+# name, classes, lines of the body; one case a line
+# fmt: off
 BODIES = [
     # Names and structure
     ("name.undefined", I, ["%r = addi %i, %nowhere : tile<i32>  <<"]),
@@ -483,6 +566,8 @@ FILES = [
     ("file.module_in_entry", EITHER, ["cuda_tile.module @m {", "  entry @k() {", "    module @n {}  <<", "  }", "}"]),
 ]
 
+# fmt: on
+
 
 def reject_text():
     yield from by_element_type()
@@ -490,13 +575,31 @@ def reject_text():
     for name, classes, lines in BODIES:
         text, line = module(lines)
         words = [w for w in lines[-1].replace("<<", "").split() if w[0].isalpha()][:1]
-        yield case(name, classes, text, line, words if "=" in lines[-1] else (), (), "smoke" if name in SMOKE else "standard")
+        yield case(
+            name, classes, text, line, words if "=" in lines[-1] else (), (), "smoke" if name in SMOKE else "standard"
+        )
     for name, classes, lines in FILES:
         at = [i + 1 for i, line in enumerate(lines) if line.endswith("<<")]
         text = "\n".join(line.removesuffix("<<").rstrip() for line in lines) + "\n"
         yield case(name, classes, text, at[0] if at else None)
 
 
-SMOKE = {"name.undefined", "syntax.unknown_operation", "syntax.missing_signedness.maxi", "type.three", "literal.i8_300", "modifier.ftz_f16", "shape.permute_twice", "memory.load_release",
-         "view.load_index_count", "atomic.weak", "mma.k_differs", "reduce.load_in_body", "for.break", "if.results_without_else", "assume.div_by_3", "print.too_few"}
+SMOKE = {
+    "name.undefined",
+    "syntax.unknown_operation",
+    "syntax.missing_signedness.maxi",
+    "type.three",
+    "literal.i8_300",
+    "modifier.ftz_f16",
+    "shape.permute_twice",
+    "memory.load_release",
+    "view.load_index_count",
+    "atomic.weak",
+    "mma.k_differs",
+    "reduce.load_in_body",
+    "for.break",
+    "if.results_without_else",
+    "assume.div_by_3",
+    "print.too_few",
+}
 FAMILIES = {"reject_text": reject_text}

@@ -1,4 +1,5 @@
 """Launches that must end in a trap, and launches that the language leaves undefined, which must neither crash nor hang."""
+
 from families.case import Case
 from families.kernel import Kernel, tile
 from families.pointers import pointer_tile
@@ -11,7 +12,7 @@ def asserts():
         case = Case("traps", f"assert.scalar_{name}", "smoke", ["assert"])
         k = Kernel(case)
         k.scalar("c", "i1", bits)
-        k.emit("assert %c, \"a condition\" : tile<i1>")
+        k.emit('assert %c, "a condition" : tile<i1>')
         k.finish()
         if fails:
             case.trap("assert", False)
@@ -21,7 +22,13 @@ def asserts():
             n = 1
             for d in shape:
                 n *= d
-            case = Case("traps", f"assert.tile_{'x'.join(map(str, shape))}.{position if fails else f'{position}_true'}", "standard", ["assert"], ["i1"])
+            case = Case(
+                "traps",
+                f"assert.tile_{'x'.join(map(str, shape))}.{position if fails else f'{position}_true'}",
+                "standard",
+                ["assert"],
+                ["i1"],
+            )
             k = Kernel(case)
             x = k.input("x", "i1", [0 if fails and i == position else 1 for i in range(n)], shape)
             k.emit(f"assert {x}, \"element %d is 100% wrong\" : {tile(shape, 'i1')}")
@@ -34,7 +41,7 @@ def asserts():
         case.grid = [blocks, 1, 1]
         k = Kernel(case)
         c = k.v(f"cmpi not_equal {k.block()}, {k.const('i32', bad)}, signed : tile<i32> -> tile<i1>")
-        k.emit(f"assert {c}, \"\" : tile<i1>")
+        k.emit(f'assert {c}, "" : tile<i1>')
         k.finish()
         case.trap("assert", False)
         yield case
@@ -47,7 +54,7 @@ def asserts():
         k.emit(f"  %ok = cmpi less_than %i, {five}, signed : tile<i32> -> tile<i1>")
         k.emit("  if %ok {")
         k.emit("  } else {")
-        k.emit("    assert %ok, \"i is too large\" : tile<i1>")
+        k.emit('    assert %ok, "i is too large" : tile<i1>')
         k.emit("  }")
         k.emit("}")
         k.finish()
@@ -66,7 +73,13 @@ def pointers():
             for place in (-1, 16, 1 << 20, -(1 << 20), 1 << 40):
                 for masked in (False, True):
                     name = f"{kind}.at_{place}{'.masked' if masked else ''}.{t}".replace("-", "m")
-                    case = Case("traps", name, "smoke" if t == "f16" and place == 16 and kind != "rmw" else "standard", [{"load": "load_ptr_tko", "store": "store_ptr_tko", "rmw": "atomic_rmw_tko"}[kind]], [t])
+                    case = Case(
+                        "traps",
+                        name,
+                        "smoke" if t == "f16" and place == 16 and kind != "rmw" else "standard",
+                        [{"load": "load_ptr_tko", "store": "store_ptr_tko", "rmw": "atomic_rmw_tko"}[kind]],
+                        [t],
+                    )
                     k = Kernel(case)
                     places = [0, 15, 7, place]
                     before = b"\x01" * (16 * size)
@@ -83,16 +96,29 @@ def pointers():
                         k.emit(f"%t = store_ptr_tko weak {ps}, {x}, {m} : {T}, {X}, {tile([4], 'i1')} -> token")
                     else:
                         mode = "add" if t in INTS else "addf"
-                        k.emit(f"%r, %t = atomic_rmw_tko relaxed device {ps}, {mode}, {x}, {m} : {T}, {X}, {tile([4], 'i1')} -> {X}, token")
+                        k.emit(
+                            f"%r, %t = atomic_rmw_tko relaxed device {ps}, {mode}, {x}, {m} : {T}, {X}, {tile([4], 'i1')} -> {X}, token"
+                        )
                     k.finish()
                     if not masked:
                         case.trap("out_of_bounds")
                     elif kind == "load":
                         pass
                     else:
-                        one = {"i32": 1, "i8": 1, "i1": 1, "f16": 0x3C00, "f64": 0x3FF0000000000000, "tf32": 0x3F800000}[t]
+                        one = {
+                            "i32": 1,
+                            "i8": 1,
+                            "i1": 1,
+                            "f16": 0x3C00,
+                            "f64": 0x3FF0000000000000,
+                            "tf32": 0x3F800000,
+                        }[t]
                         old = int.from_bytes(b"\x01" * size, "little")
-                        new = one if kind == "store" else exact.integer("addi", INTS[t], old, one)[0] if t in INTS else exact.add(t, old, one)
+                        new = (
+                            one
+                            if kind == "store"
+                            else exact.integer("addi", INTS[t], old, one)[0] if t in INTS else exact.add(t, old, one)
+                        )
                         case.results(b, t, [new if i in (0, 15, 7) else old for i in range(16)], first=0)
                     yield case
     for what in ("straddling", "other_argument", "bumped_unused", "null", "made_up"):
@@ -102,9 +128,9 @@ def pointers():
         p = k.ptr_param("p", "i32")
         case.buffer("i32", bytes(64))
         q = k.ptr_param("q", "i32")
-        if what == "straddling":                     # the last two bytes of the element are outside
+        if what == "straddling":  # the last two bytes of the element are outside
             a = k.v(f"offset {p}, {k.const('i32', 15)} : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>")
-        elif what == "other_argument":               # an address inside of q that is reached from p
+        elif what == "other_argument":  # an address inside of q that is reached from p
             x, y = (k.v(f"ptr_to_int {v} : tile<ptr<i32>> -> tile<i64>") for v in (p, q))
             d = k.v(f"subi {y}, {x} : tile<i64>")
             d = k.v(f"shri {d}, {k.const('i64', 2)} signed : tile<i64>")
@@ -113,7 +139,9 @@ def pointers():
             k.v(f"offset {p}, {k.const('i32', 1000)} : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>")
             a = p
         else:
-            a = k.v(f"int_to_ptr {k.const('i64', 0 if what == 'null' else 0x123456789000)} : tile<i64> -> tile<ptr<i32>>")
+            a = k.v(
+                f"int_to_ptr {k.const('i64', 0 if what == 'null' else 0x123456789000)} : tile<i64> -> tile<ptr<i32>>"
+            )
         k.emit(f"%r, %t = load_ptr_tko weak {a} : tile<ptr<i32>> -> tile<i32>, token")
         k.finish()
         if what == "other_argument":
@@ -125,8 +153,10 @@ def pointers():
 
 def indices():
     for op in ("extract", "insert"):
-        for index, bad in ((0, False), (3, False), (4, True), (-1, True), (2 ** 31 - 1, True)):
-            case = Case("traps", f"{op}.index_{index}".replace("-", "m"), "smoke" if index == 4 else "standard", [op], ["i32"])
+        for index, bad in ((0, False), (3, False), (4, True), (-1, True), (2**31 - 1, True)):
+            case = Case(
+                "traps", f"{op}.index_{index}".replace("-", "m"), "smoke" if index == 4 else "standard", [op], ["i32"]
+            )
             k = Kernel(case)
             x = k.input("x", "i32", list(range(16)), [16])
             i = k.scalar("i", "i32", index & 0xFFFFFFFF)
@@ -203,6 +233,7 @@ def views():
 
 def undefined():
     """Undefined by the language: whatever happens, it is neither a crash nor a hang."""
+
     def survive(name, ops):
         case = Case("undefined", name, "standard", ops)
         return case, Kernel(case)
@@ -213,7 +244,9 @@ def undefined():
             for sign in ("signed", "unsigned"):
                 case, k = survive(f"{op}.{sign}.by_zero.{t}", [op])
                 low = 1 << (n - 1)
-                x, y = k.input("a", t, [5 & low * 2 - 1, low, 0, low], [4]), k.input("b", t, [0, 2 * low - 1, 0, 0], [4])
+                x, y = k.input("a", t, [5 & low * 2 - 1, low, 0, low], [4]), k.input(
+                    "b", t, [0, 2 * low - 1, 0, 0], [4]
+                )
                 k.output("o", k.v(f"{op} {x}, {y} {sign} : {tile([4], t)}"), t, [4], [0] * 4)
                 k.finish()
                 case.expect = {"outcome": "survives"}
@@ -239,7 +272,9 @@ def undefined():
                 if op == "store":
                     k.emit(f"%t = store_view_tko weak {x}, {w}[{i}] : tile<4xi32>, {pv}, tile<i32> -> token")
                 else:
-                    k.emit(f"%t = atomic_red_view_tko relaxed device {w}[{i}], add, {x} : tile<4xi32>, {pv}, tile<i32> -> token")
+                    k.emit(
+                        f"%t = atomic_red_view_tko relaxed device {w}[{i}], add, {x} : tile<4xi32>, {pv}, tile<i32> -> token"
+                    )
             k.finish()
             case.expect = {"outcome": "survives"}
             yield case
@@ -269,23 +304,36 @@ def undefined():
 
 def nesting():
     """Deep and wide texts: accepted or rejected, but neither a crash nor a hang."""
+
     def text(name, body, args="%c: tile<i1>, %i: tile<i32>"):
         case = Case("undefined", f"nesting.{name}", "standard")
-        case.goal, case.kernel = "check", ("cuda_tile.module @m {\n  entry @k(" + args + ") {\n" + body + "\n  }\n}\n").encode()
+        case.goal, case.kernel = (
+            "check",
+            ("cuda_tile.module @m {\n  entry @k(" + args + ") {\n" + body + "\n  }\n}\n").encode(),
+        )
         case.expect = {"outcome": "survives"}
         return case
+
     for n in (100, 1000, 20000):
         yield text(f"if.{n}", "if %c {\n" * n + "}\n" * n)
         yield text(f"if_not_closed.{n}", "if %c {\n" * n)
-        yield text(f"for.{n}", "".join(f"for %i{j} in (%i to %i, step %i) : tile<i32> {{\n" for j in range(n)) + "}\n" * n)
+        yield text(
+            f"for.{n}", "".join(f"for %i{j} in (%i to %i, step %i) : tile<i32> {{\n" for j in range(n)) + "}\n" * n
+        )
         yield text(f"types.{n}", "%x = ptr_to_ptr %c : " + "tile<ptr<" * n + "f32" + ">>" * n + " -> tile<ptr<f32>>")
         yield text(f"lists.{n}", "%x = constant <i32: " + "[" * n + "1" + "]" * n + "> : tile<1xi32>")
         yield text(f"attributes.{n}", "%x = addi %i, %i {a = " + "[" * n + "]" * n + "} : tile<i32>")
-        yield text(f"locations.{n}", "%x = addi %i, %i : tile<i32> loc(" + "callsite(unknown at " * n + "unknown" + ")" * n + ")")
-        yield text(f"operations.{n}", "\n".join(f"%v{j} = addi %{'i' if j == 0 else f'v{j - 1}'}, %i : tile<i32>" for j in range(n)))
+        yield text(
+            f"locations.{n}",
+            "%x = addi %i, %i : tile<i32> loc(" + "callsite(unknown at " * n + "unknown" + ")" * n + ")",
+        )
+        yield text(
+            f"operations.{n}",
+            "\n".join(f"%v{j} = addi %{'i' if j == 0 else f'v{j - 1}'}, %i : tile<i32>" for j in range(n)),
+        )
         yield text(f"dimensions.{n}", "%x = constant <i32: 0> : tile<" + "1x" * n + "i32>")
     yield text("long_name", "%" + "a" * 100000 + " = addi %i, %i : tile<i32>")
-    yield text("long_string", "assert %c, \"" + "x" * 1000000 + "\" : tile<i1>")
+    yield text("long_string", 'assert %c, "' + "x" * 1000000 + '" : tile<i1>')
     yield text("long_number", "%x = constant <i32: " + "0" * 100000 + "1> : tile<i32>")
 
 

@@ -1,4 +1,5 @@
 """Float arithmetic on bits, rounded once from the exact result (spec/semantics.md, sections 2, 3 and 5)."""
+
 import math
 
 from oracle.formats import F, INTS, nan_bits, signed
@@ -16,6 +17,7 @@ def _flushed(fn):
         if not ftz:
             return fn(t, *bits, mode=mode)
         return flush(t, fn(t, *(flush(t, b) for b in bits), mode=mode))
+
     wrapped.__name__ = fn.__name__
     return wrapped
 
@@ -160,9 +162,14 @@ def extreme(t, a, b, larger, propagate=False, ftz=False):
     return max(a, b, key=lambda v: order(t, v)) if larger else min(a, b, key=lambda v: order(t, v))
 
 
-PREDICATES = {"equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "less_than": lambda a, b: a < b,
-              "less_than_or_equal": lambda a, b: a <= b, "greater_than": lambda a, b: a > b,
-              "greater_than_or_equal": lambda a, b: a >= b}
+PREDICATES = {
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
+    "less_than": lambda a, b: a < b,
+    "less_than_or_equal": lambda a, b: a <= b,
+    "greater_than": lambda a, b: a > b,
+    "greater_than_or_equal": lambda a, b: a >= b,
+}
 
 
 def compare(t, a, b, predicate, ordered):
@@ -253,7 +260,7 @@ def integer(op, n, a, b=0, is_signed=False, rounding="zero"):
         if op == "remi":
             r = abs(x) % abs(y)
             return (-r if x < 0 else r) & mask, False
-        q, r = divmod(x, y)                                   # floor
+        q, r = divmod(x, y)  # floor
         if rounding == "positive_inf":
             q += r != 0
         elif rounding == "zero" and r and (x < 0) != (y < 0):

@@ -1,4 +1,5 @@
 """Element types as numbers: decoding bits to exact values and rounding exact values to bits, by spec/types.md and spec/semantics.md."""
+
 from fractions import Fraction
 
 MODES = ("nearest_even", "zero", "negative_inf", "positive_inf", "nearest_away")
@@ -7,12 +8,22 @@ MODES = ("nearest_even", "zero", "negative_inf", "positive_inf", "nearest_away")
 class Format:
     """One float format. Bits are held as in memory, except that tf32 is the 32-bit pattern that memory keeps."""
 
-    def __init__(self, name, exp, man, bias, memory_bits, signed=True, inf=False, nan=None, saturates=True, top=None, shift=0):
-        self.name, self.exp, self.man, self.bias, self.signed, self.inf, self.saturates = name, exp, man, bias, signed, inf, saturates
+    def __init__(
+        self, name, exp, man, bias, memory_bits, signed=True, inf=False, nan=None, saturates=True, top=None, shift=0
+    ):
+        self.name, self.exp, self.man, self.bias, self.signed, self.inf, self.saturates = (
+            name,
+            exp,
+            man,
+            bias,
+            signed,
+            inf,
+            saturates,
+        )
         self.memory_bits, self.shift, self.nan = memory_bits, shift, nan
-        self.width = exp + man + (1 if signed else 0)      # value bits, without those below `shift`
+        self.width = exp + man + (1 if signed else 0)  # value bits, without those below `shift`
         self.precision = man + 1
-        self.emin = 1 - bias if man else -bias             # exponent of the smallest normal number
+        self.emin = 1 - bias if man else -bias  # exponent of the smallest normal number
         self.has_zero = man > 0
         self.top = top if top is not None else ((2 << man) - 1) * Fraction(2) ** ((1 << exp) - 2 - bias - man)
         self.min_sub = Fraction(2) ** (self.emin - man)
@@ -36,7 +47,7 @@ class Format:
         """keep * 2^lsb, already rounded to the format, as bits without sign."""
         if not self.man:
             return lsb + self.bias
-        if keep < 1 << self.man:                            # subnormal
+        if keep < 1 << self.man:  # subnormal
             return keep << self.shift
         return (((lsb + self.man + self.bias) << self.man) + keep - (1 << self.man)) << self.shift
 
@@ -101,28 +112,34 @@ class Format:
             if keep.bit_length() > self.precision:
                 keep >>= 1
                 lsb += 1
-        if not self.man and keep == 0:                      # f8E8M0FNU has no zero
+        if not self.man and keep == 0:  # f8E8M0FNU has no zero
             return 0
         # The top exponent is at most 0, so that this is exact.
-        if lsb + keep.bit_length() > 0 and (keep << (lsb - self.top_e) if lsb >= self.top_e else keep >> (self.top_e - lsb)) > self.top_m:
+        if (
+            lsb + keep.bit_length() > 0
+            and (keep << (lsb - self.top_e) if lsb >= self.top_e else keep >> (self.top_e - lsb)) > self.top_m
+        ):
             if self.saturates or mode == "zero" or (mode in ("positive_inf", "negative_inf") and not up_mode):
                 return self.top_bits | s
             return self.inf_bits | s
         return self.assemble(keep, lsb) | s
 
 
-F = {f.name: f for f in (
-    Format("f16", 5, 10, 15, 16, inf=True, nan=0x7FFF, saturates=False),
-    Format("bf16", 8, 7, 127, 16, inf=True, nan=0x7FFF, saturates=False),
-    Format("f32", 8, 23, 127, 32, inf=True, nan=0x7FFFFFFF, saturates=False),
-    Format("f64", 11, 52, 1023, 64, inf=True, nan=0x7FF8000000000000, saturates=False),
-    Format("tf32", 8, 10, 127, 32, inf=True, nan=0x7FFFFFFF, saturates=False, shift=13),
-    Format("f8E4M3FN", 4, 3, 7, 8, nan=0x7F, top=Fraction(448)),
-    Format("f8E5M2", 5, 2, 15, 8, inf=True, nan=0x7F, top=Fraction(57344)),
-    Format("f8E8M0FNU", 8, 0, 127, 8, signed=False, nan=0xFF, top=Fraction(2) ** 127),
-    Format("f4E2M1FN", 2, 1, 1, 4, nan=None, top=Fraction(6)),
-    Format("fnv8E5M3FNU", 5, 3, 15, 8, signed=False, nan=0xFF, top=Fraction(114688)),
-)}
+F = {
+    f.name: f
+    for f in (
+        Format("f16", 5, 10, 15, 16, inf=True, nan=0x7FFF, saturates=False),
+        Format("bf16", 8, 7, 127, 16, inf=True, nan=0x7FFF, saturates=False),
+        Format("f32", 8, 23, 127, 32, inf=True, nan=0x7FFFFFFF, saturates=False),
+        Format("f64", 11, 52, 1023, 64, inf=True, nan=0x7FF8000000000000, saturates=False),
+        Format("tf32", 8, 10, 127, 32, inf=True, nan=0x7FFFFFFF, saturates=False, shift=13),
+        Format("f8E4M3FN", 4, 3, 7, 8, nan=0x7F, top=Fraction(448)),
+        Format("f8E5M2", 5, 2, 15, 8, inf=True, nan=0x7F, top=Fraction(57344)),
+        Format("f8E8M0FNU", 8, 0, 127, 8, signed=False, nan=0xFF, top=Fraction(2) ** 127),
+        Format("f4E2M1FN", 2, 1, 1, 4, nan=None, top=Fraction(6)),
+        Format("fnv8E5M3FNU", 5, 3, 15, 8, signed=False, nan=0xFF, top=Fraction(114688)),
+    )
+}
 INTS = {"i1": 1, "i4": 4, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 BASE = ("f16", "bf16", "f32", "f64")
 INT = ("i1", "i8", "i16", "i32", "i64")
@@ -173,6 +190,7 @@ def from_fraction(t, q, mode="nearest_even", sign=None):
 def from_float(t, x, mode="nearest_even"):
     """A Python float rounded to type t."""
     import math
+
     if x != x:
         return nan_bits(t)
     if math.isinf(x):

@@ -1,4 +1,5 @@
 """Mathematical functions: special arguments by Annex F of C99, everything else by mpmath, rounded once to nearest even."""
+
 from fractions import Fraction
 
 import mpmath
@@ -19,7 +20,7 @@ def _round(t, x, guard):
     f = F[t]
     if m == 0:
         return f.zero(s)
-    exact = bits < mpmath.mp.prec - 24                       # a short mantissa is an exact result
+    exact = bits < mpmath.mp.prec - 24  # a short mantissa is an exact result
     lsb = max(bits - 1 + e, f.emin) - f.man
     shift = lsb - e
     if exact:
@@ -174,6 +175,7 @@ def evaluate(t, name, *bits):
 def power_int(t, bits, n):
     """fpowi by binary products, each rounded (f64 in f64, else in f32), as spec/semantics.md says."""
     from oracle.exact import convert, div, mul
+
     if n == 0:
         return F[t]._pattern(Fraction(1))
     w = "f64" if t == "f64" else "f32"

@@ -1,4 +1,5 @@
 """Matrix products: exact for integers, the chain of fused multiply-adds of spec/ops.md for floats, and the bounds of bounds.md, section 7."""
+
 from fractions import Fraction
 
 from oracle.exact import convert
@@ -61,7 +62,11 @@ def magnitudes(t, acc_t, a, b, c, m, n, k, scale=None):
         ks = k // v
         A = [x * float(to_fraction(st, sa[i // k * ks + i % k // v])) for i, x in enumerate(A)]
         B = [x * float(to_fraction(st, sb[i // n // v * n + i % n])) for i, x in enumerate(B)]
-    return [(sum(A[i * k + q] * B[q * n + j] for q in range(k)) + C[i * n + j]) * (1 + 2.0 ** -30) for i in range(m) for j in range(n)]
+    return [
+        (sum(A[i * k + q] * B[q * n + j] for q in range(k)) + C[i * n + j]) * (1 + 2.0**-30)
+        for i in range(m)
+        for j in range(n)
+    ]
 
 
 def allowance(t, acc_t, k, fast=False):

@@ -1,4 +1,5 @@
 """The suite's random numbers: SplitMix64 seeded by a name, the same on every machine for ever."""
+
 import zlib
 
 MASK = (1 << 64) - 1
@@ -26,7 +27,7 @@ class Rng:
         return lo + self.below(hi - lo + 1)
 
     def unit(self):
-        return (self.u64() >> 11) * 2.0 ** -53
+        return (self.u64() >> 11) * 2.0**-53
 
     def uniform(self, lo, hi):
         return lo + self.unit() * (hi - lo)

@@ -1,4 +1,5 @@
 """Checks the oracles against numpy and ml_dtypes: every value of the small formats, rounding, arithmetic, functions. Run by generate.py --self-test."""
+
 import math
 from fractions import Fraction
 
@@ -10,8 +11,15 @@ from oracle.formats import F, from_float, from_fraction, nan_bits, to_fraction
 from oracle.rng import Rng
 from oracle.values import float_edges, moderate, random_bits
 
-NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-         "f8E5M2": ml_dtypes.float8_e5m2, "f8E8M0FNU": ml_dtypes.float8_e8m0fnu, "f4E2M1FN": ml_dtypes.float4_e2m1fn}
+NUMPY = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
+}
 WORD = {4: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
@@ -48,7 +56,12 @@ def rounding():
             code = rng.below(f.top_bits)
             lo, hi = to_fraction(name, code), to_fraction(name, code + 1)
             # 2^-10 of a spacing survives ml_dtypes, which converts f64 by way of f32
-            for k in (Fraction(1, 2), Fraction(1, 2) - Fraction(1, 1024), Fraction(1, 2) + Fraction(1, 1024), Fraction(1, 4)):
+            for k in (
+                Fraction(1, 2),
+                Fraction(1, 2) - Fraction(1, 1024),
+                Fraction(1, 2) + Fraction(1, 1024),
+                Fraction(1, 4),
+            ):
                 y = float(lo + (hi - lo) * k)
                 if Fraction(y) != lo + (hi - lo) * k:
                     continue
@@ -68,7 +81,13 @@ def arithmetic():
         rng, u = Rng("arithmetic " + t), WORD[F[t].memory_bits]
         bits = float_edges(t) + [random_bits(t, rng) for _ in range(100)] + [moderate(t, rng, 6) for _ in range(60)]
         x = np.array(bits, dtype=u).view(d)
-        for name, fn in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide), ("rem", np.fmod)):
+        for name, fn in (
+            ("add", np.add),
+            ("sub", np.subtract),
+            ("mul", np.multiply),
+            ("div", np.divide),
+            ("rem", np.fmod),
+        ):
             for i, a in enumerate(bits):
                 for b, want in zip(bits, fn(x[i], x).view(u).tolist()):
                     got = getattr(exact, name)(t, a, b)
@@ -92,7 +111,10 @@ def directed(t, a, b, mode):
     x, y = f.decode(a), f.decode(b)
     if "nan" in (x, y) or x[1] is None or y[1] is None:
         return
-    for fn, value in ((exact.add, to_fraction(t, a) + to_fraction(t, b)), (exact.mul, to_fraction(t, a) * to_fraction(t, b))):
+    for fn, value in (
+        (exact.add, to_fraction(t, a) + to_fraction(t, b)),
+        (exact.mul, to_fraction(t, a) * to_fraction(t, b)),
+    ):
         got = f.decode(fn(t, a, b, mode=mode))
         if got[1] is None:
             assert abs(value) > f.top, (t, mode, hex(a), hex(b))
@@ -104,7 +126,11 @@ def directed(t, a, b, mode):
             assert r <= value if mode == "negative_inf" else r >= value
         if r != value and abs(value) < f.top:
             other = from_fraction(t, value, "negative_inf" if r > value else "positive_inf")
-            assert abs((other & ~f.sign_bit) - (fn(t, a, b, mode=mode) & ~f.sign_bit)) <= 1 or r == 0 or to_fraction(t, other) == 0
+            assert (
+                abs((other & ~f.sign_bit) - (fn(t, a, b, mode=mode) & ~f.sign_bit)) <= 1
+                or r == 0
+                or to_fraction(t, other) == 0
+            )
 
 
 def fused():
@@ -121,7 +147,13 @@ def fused():
 
 def transcendental():
     """Within one unit of what the C library gives in f64, and its special cases exactly."""
-    table = {"exp": math.exp, "exp2": lambda x: 2.0 ** x, "log": math.log, "log2": math.log2, "rsqrt": lambda x: 1 / math.sqrt(x)}
+    table = {
+        "exp": math.exp,
+        "exp2": lambda x: 2.0**x,
+        "log": math.log,
+        "log2": math.log2,
+        "rsqrt": lambda x: 1 / math.sqrt(x),
+    }
     checked = 0
     for name in functions.UNARY:
         fn = table.get(name) or getattr(math, name)
@@ -139,7 +171,13 @@ def transcendental():
                 found = functions.special("f64", name, (x, y))
                 if found is not None:
                     want = int(fn(a, b).view(np.uint64)[0])
-                    assert same("f64", found, want) or abs(found - want) <= 1, (name, hex(x), hex(y), hex(found), hex(want))
+                    assert same("f64", found, want) or abs(found - want) <= 1, (
+                        name,
+                        hex(x),
+                        hex(y),
+                        hex(found),
+                        hex(want),
+                    )
                     checked += 1
     return checked
 

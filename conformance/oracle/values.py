@@ -1,4 +1,5 @@
 """Awkward values of every element type, and sets of them for one, two and three operands."""
+
 from fractions import Fraction
 
 from oracle.formats import F, INTS, from_fraction
@@ -8,9 +9,61 @@ from oracle.rng import Rng
 def int_edges(n):
     """Bits of integers at which something may turn over."""
     top = 1 << (n - 1)
-    some = [0, 1, 2, 3, 5, 7, 8, 10, 15, 16, 31, 32, 63, 64, 100, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536,
-            0x55555555_55555555, 0xAAAAAAAA_AAAAAAAA, 0x01234567_89ABCDEF, top - 2, top - 1, top, top + 1, top + 2, -1, -2, -3, -7, -8,
-            -10, -127, -128, -129, -256, -32768, -32769, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, n - 1, n, n + 1, top >> 1, -(top >> 1)]
+    some = [
+        0,
+        1,
+        2,
+        3,
+        5,
+        7,
+        8,
+        10,
+        15,
+        16,
+        31,
+        32,
+        63,
+        64,
+        100,
+        127,
+        128,
+        255,
+        256,
+        1000,
+        32767,
+        32768,
+        65535,
+        65536,
+        0x55555555_55555555,
+        0xAAAAAAAA_AAAAAAAA,
+        0x01234567_89ABCDEF,
+        top - 2,
+        top - 1,
+        top,
+        top + 1,
+        top + 2,
+        -1,
+        -2,
+        -3,
+        -7,
+        -8,
+        -10,
+        -127,
+        -128,
+        -129,
+        -256,
+        -32768,
+        -32769,
+        2**31 - 1,
+        2**31,
+        2**32 - 1,
+        2**32,
+        n - 1,
+        n,
+        n + 1,
+        top >> 1,
+        -(top >> 1),
+    ]
     seen, mask = [], (1 << n) - 1
     for v in some:
         if v & mask not in seen:
@@ -26,9 +79,30 @@ def float_edges(t):
     if f.man:
         first_normal = 1 << (f.man + f.shift)
         mags += [first_normal - lsb, first_normal, first_normal + lsb, 2 * first_normal]
-    for q in (Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(5, 2), Fraction(3),
-              Fraction(4), Fraction(5), Fraction(7), Fraction(10), Fraction(100), Fraction(127), Fraction(255), Fraction(1025, 1024), Fraction(65504),
-              Fraction(2) ** 31, Fraction(2) ** 32, Fraction(2) ** 63, Fraction(2) ** 64):
+    for q in (
+        Fraction(1, 4),
+        Fraction(1, 3),
+        Fraction(1, 2),
+        Fraction(3, 4),
+        Fraction(1),
+        Fraction(3, 2),
+        Fraction(2),
+        Fraction(5, 2),
+        Fraction(3),
+        Fraction(4),
+        Fraction(5),
+        Fraction(7),
+        Fraction(10),
+        Fraction(100),
+        Fraction(127),
+        Fraction(255),
+        Fraction(1025, 1024),
+        Fraction(65504),
+        Fraction(2) ** 31,
+        Fraction(2) ** 32,
+        Fraction(2) ** 63,
+        Fraction(2) ** 64,
+    ):
         if q <= f.top:
             mags.append(from_fraction(t, q, "zero"))
     one = from_fraction(t, Fraction(1))
@@ -54,7 +128,7 @@ def nans(t):
         quiet = 1 << (f.man + f.shift - 1)
         out += [f.inf_bits | quiet, f.inf_bits | f.sign_bit | quiet]
         if f.man > 2:
-            out += [f.inf_bits | 1 << f.shift, f.inf_bits | f.sign_bit | 5 << f.shift]       # signalling
+            out += [f.inf_bits | 1 << f.shift, f.inf_bits | f.sign_bit | 5 << f.shift]  # signalling
     return [b for i, b in enumerate(out) if b not in out[:i]]
 
 
@@ -122,7 +196,11 @@ def float_pairs(t, n, name, kind):
             a = moderate(t, rng, 2)
             s, m, e = f.decode(a)
             half = Fraction(2) ** (m.bit_length() - 2 - f.man + e)
-            q = half * rng.choice((1, 1, 3, Fraction(1, 2))) * rng.choice((1, 1 + Fraction(1, 1 << f.man), 1 - Fraction(1, 2 << f.man)))
+            q = (
+                half
+                * rng.choice((1, 1, 3, Fraction(1, 2)))
+                * rng.choice((1, 1 + Fraction(1, 1 << f.man), 1 - Fraction(1, 2 << f.man)))
+            )
             b = from_fraction(t, q)
             out.append((a, b | f.sign_bit if rng.bits(1) else b))
         else:

@@ -1,4 +1,5 @@
 """Judges the memory that an implementation left behind (protocol.md, section 5)."""
+
 import numpy as np
 
 from runner import numeric
@@ -35,9 +36,11 @@ def _order_free(got, want, count, unit):
     """The first `count` elements may be permuted in runs of `unit`."""
     if not np.array_equal(got[count:], want[count:]):
         return False
+
     def runs(a):
         rows = a[:count].reshape(-1, unit)
         return rows[np.lexsort(rows.T[::-1])]
+
     return np.array_equal(runs(got), runs(want))
 
 
@@ -45,7 +48,7 @@ def check_array(e, after, files, strict):
     """None, or what is wrong with an array of the expectation e in the bytes `after`."""
     t, count, first = e["type"], e["count"], e["first"]
     n = (count * numeric.memory_bits(t) + 7) // 8
-    got = numeric.bits_of(t, after[first:first + n], count)
+    got = numeric.bits_of(t, after[first : first + n], count)
     rule = e.get("strict", e["rule"]) if strict else e["rule"]
     detail = ""
     for i, name in enumerate([e["file"]] + e.get("alternatives", [])):
@@ -88,7 +91,7 @@ def check_memory(case, files, outputs, strict):
         original = np.frombuffer(before, np.uint8)
         for e in by_buffer.get(i, []):
             n = (e["count"] * numeric.memory_bits(e["type"]) + 7) // 8
-            outside[e["first"]:e["first"] + n] = original[e["first"]:e["first"] + n]
+            outside[e["first"] : e["first"] + n] = original[e["first"] : e["first"] + n]
             wrong = check_array(e, after, files, strict)
             if wrong:
                 return wrong
@@ -140,5 +143,7 @@ def judge(case, files, status, outputs, can):
         return "trapped", f"{status.get('class', '')}: {reason}"
     if case["goal"] == "check":
         return "pass", ""
-    wrong = check_memory(case, files, outputs, strict) or (check_prints(expect, status.get("prints", "")) if can.get("prints") else None)
+    wrong = check_memory(case, files, outputs, strict) or (
+        check_prints(expect, status.get("prints", "")) if can.get("prints") else None
+    )
     return ("wrong", wrong) if wrong else ("pass", "")

@@ -1,4 +1,5 @@
 """Runs an implementation under test on one case at a time, in a process of its own or through its batch mode."""
+
 import json
 import os
 import select
@@ -27,7 +28,7 @@ def describe(command):
     except (OSError, subprocess.TimeoutExpired, ValueError) as e:
         raise Broken(f"{command} --describe: {e}") from None
     if done.returncode or not isinstance(can, dict) or can.get("protocol") != PROTOCOL:
-        raise Broken(f"{command} --describe: expected a description with \"protocol\": {PROTOCOL}")
+        raise Broken(f'{command} --describe: expected a description with "protocol": {PROTOCOL}')
     return can
 
 
@@ -41,8 +42,15 @@ class Assembler:
         """(name of the new kernel file, "") or (None, why not). `form` is tilebc, tileirbc or tileirbc@13.3."""
         kind, _, version = form.partition("@")
         source, target = os.path.join(folder, "kernel.tile"), os.path.join(folder, "kernel." + kind)
-        words = self.words + ["as", source, "-o", target, "--emit", kind] + (["--bytecode-version", version] if version else [])
-        done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+        words = (
+            self.words
+            + ["as", source, "-o", target, "--emit", kind]
+            + (["--bytecode-version", version] if version else [])
+        )
+        try:
+            done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            return None, str(e)
         if done.returncode or not os.path.exists(target):
             return None, done.stderr.decode(errors="replace")[:300]
         os.remove(source)
@@ -77,12 +85,24 @@ class Worker:
         os.mkdir(folder)
         form, want = case["form"], self.options["form"]
         version = want.split("@")[1] if "@" in want else None
-        manifest = {"protocol": PROTOCOL, "case": case["case"], "goal": case["goal"], "kernel": case["kernel"], "form": form,
-                    "version": version or case["needs"]["version"], "timeout": self.options["timeout"], "needs": case["needs"]}
+        manifest = {
+            "protocol": PROTOCOL,
+            "case": case["case"],
+            "goal": case["goal"],
+            "kernel": case["kernel"],
+            "form": form,
+            "version": version or case["needs"]["version"],
+            "timeout": self.options["timeout"],
+            "needs": case["needs"],
+        }
         keep = [case["kernel"]]
         if case["goal"] == "run":
-            manifest.update(entry=case["entry"], grid=case["grid"], params=case["params"],
-                            buffers=[dict(b, out=f"out{i}.bin") for i, b in enumerate(case["buffers"])])
+            manifest.update(
+                entry=case["entry"],
+                grid=case["grid"],
+                params=case["params"],
+                buffers=[dict(b, out=f"out{i}.bin") for i, b in enumerate(case["buffers"])],
+            )
             keep += [b["file"] for b in case["buffers"]]
         for name in keep:
             with open(os.path.join(folder, name), "wb") as f:
@@ -106,7 +126,9 @@ class Worker:
     def once(self, folder):
         """A process for this case alone: a status, also for crashes and hangs."""
         with open(os.path.join(folder, "stderr.txt"), "wb") as err:
-            child = subprocess.Popen(self.words + [folder], stdin=subprocess.DEVNULL, stdout=err, stderr=err, start_new_session=True)
+            child = subprocess.Popen(
+                self.words + [folder], stdin=subprocess.DEVNULL, stdout=err, stderr=err, start_new_session=True
+            )
             try:
                 code = child.wait(self.options["timeout"] + 5)
             except subprocess.TimeoutExpired:
@@ -119,12 +141,20 @@ class Worker:
                 child.wait()
         if code is None:
             return {"status": "hang", "reason": f"no end within {self.options['timeout']} s"}
-        return self.status(folder) or {"status": "crash", "reason": f"exit status {code} without status.json: {tail(os.path.join(folder, 'stderr.txt'))}"}
+        return self.status(folder) or {
+            "status": "crash",
+            "reason": f"exit status {code} without status.json: {tail(os.path.join(folder, 'stderr.txt'))}",
+        }
 
     def batch(self, folder):
         if not self.child:
-            self.child = subprocess.Popen(self.words + ["--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                          start_new_session=True)
+            self.child = subprocess.Popen(
+                self.words + ["--batch"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         try:
             self.child.stdin.write((folder + "\n").encode())
             self.child.stdin.flush()
@@ -166,8 +196,12 @@ class Worker:
         if problem:
             verdict, detail = problem
         else:
-            status = self.batch(folder) if self.can.get("batch") and not self.options.get("no_batch") else self.once(folder)
-            verdict, detail = compare.judge(case, files, status, lambda i: read(os.path.join(folder, f"out{i}.bin")), self.can)
+            status = (
+                self.batch(folder) if self.can.get("batch") and not self.options.get("no_batch") else self.once(folder)
+            )
+            verdict, detail = compare.judge(
+                case, files, status, lambda i: read(os.path.join(folder, f"out{i}.bin")), self.can
+            )
         keep = self.options.get("keep")
         if keep and verdict not in ("pass", "skipped", "unsupported"):
             target = os.path.join(keep, case["case"].replace("/", "__"))
@@ -210,7 +244,7 @@ def run_all(command, can, cases, options, on_result):
                 result = worker.run(ref)
                 with lock:
                     on_result(result)
-        except BaseException as e:      # the main thread reports it
+        except BaseException as e:  # the main thread reports it
             failure.append(e)
         finally:
             worker.close()

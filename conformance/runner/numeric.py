@@ -1,11 +1,20 @@
 """Element types for the judge: bits of an array as values and as places on the number line."""
+
 import numpy as np
 
 # name: (memory bits, exponent bits, mantissa bits, bias, signed, first NaN magnitude or None)
-FLOATS = {"f16": (16, 5, 10, 15, True, 0x7C01), "bf16": (16, 8, 7, 127, True, 0x7F81), "f32": (32, 8, 23, 127, True, 0x7F800001),
-          "tf32": (32, 8, 23, 127, True, 0x7F800001), "f64": (64, 11, 52, 1023, True, 0x7FF0000000000001),
-          "f8E4M3FN": (8, 4, 3, 7, True, 0x7F), "f8E5M2": (8, 5, 2, 15, True, 0x7D), "f8E8M0FNU": (8, 8, 0, 127, False, 0xFF),
-          "f4E2M1FN": (4, 2, 1, 1, True, None), "fnv8E5M3FNU": (8, 5, 3, 15, False, 0xFF)}
+FLOATS = {
+    "f16": (16, 5, 10, 15, True, 0x7C01),
+    "bf16": (16, 8, 7, 127, True, 0x7F81),
+    "f32": (32, 8, 23, 127, True, 0x7F800001),
+    "tf32": (32, 8, 23, 127, True, 0x7F800001),
+    "f64": (64, 11, 52, 1023, True, 0x7FF0000000000001),
+    "f8E4M3FN": (8, 4, 3, 7, True, 0x7F),
+    "f8E5M2": (8, 5, 2, 15, True, 0x7D),
+    "f8E8M0FNU": (8, 8, 0, 127, False, 0xFF),
+    "f4E2M1FN": (4, 2, 1, 1, True, None),
+    "fnv8E5M3FNU": (8, 5, 3, 15, False, 0xFF),
+}
 INTS = {"i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 WORDS = {8: np.dtype("<u1"), 16: np.dtype("<u2"), 32: np.dtype("<u4"), 64: np.dtype("<u8")}
 
@@ -57,8 +66,11 @@ def values(t, bits):
     if man == 0:
         out = np.ldexp(1.0, (field - bias).astype(np.int32))
     else:
-        out = np.where(field == 0, np.ldexp(frac.astype(np.float64), 1 - bias - man),
-                       np.ldexp((frac + (1 << man)).astype(np.float64), (field - bias - man).astype(np.int32)))
+        out = np.where(
+            field == 0,
+            np.ldexp(frac.astype(np.float64), 1 - bias - man),
+            np.ldexp((frac + (1 << man)).astype(np.float64), (field - bias - man).astype(np.int32)),
+        )
     out = out * sign
     if t in ("f16", "bf16", "f8E5M2"):
         out = np.where(mag == ((1 << exp) - 1) << man, sign * np.inf, out)

@@ -1,4 +1,5 @@
 """Reports of a run: text, JSON, JUnit XML and a page of HTML; merging of shards and the difference of two runs."""
+
 import html
 import json
 import sys
@@ -21,11 +22,18 @@ def load(path):
 
 def merged(reports):
     """Shards of one run as one report."""
-    heads = [{k: r[k] for k in ("implementation", "implementation_version", "profile", "form", "tier")} for r in reports]
+    heads = [
+        {k: r[k] for k in ("implementation", "implementation_version", "profile", "form", "tier")} for r in reports
+    ]
     if any(h != heads[0] for h in heads):
         print("warning: the reports are not of one run", file=sys.stderr)
     by_case = {r["case"]: r for one in reports for r in one["results"]}
-    head = {**heads[0], "only": reports[0]["only"], "shards": [s for r in reports for s in r["shards"]], "seconds": sum(r["seconds"] for r in reports)}
+    head = {
+        **heads[0],
+        "only": reports[0]["only"],
+        "shards": [s for r in reports for s in r["shards"]],
+        "seconds": sum(r["seconds"] for r in reports),
+    }
     return made(head, by_case.values())
 
 
@@ -33,7 +41,11 @@ def changes(old, new):
     """(case, verdict before, verdict now) of every case whose verdict differs."""
     before = {r["case"]: r["verdict"] for r in old["results"]}
     now = {r["case"]: r["verdict"] for r in new["results"]}
-    return [(c, before.get(c, "absent"), now.get(c, "absent")) for c in sorted(set(before) | set(now)) if before.get(c) != now.get(c)]
+    return [
+        (c, before.get(c, "absent"), now.get(c, "absent"))
+        for c in sorted(set(before) | set(now))
+        if before.get(c) != now.get(c)
+    ]
 
 
 def finish(r, a):
@@ -45,8 +57,11 @@ def finish(r, a):
         write(a.junit, junit(r))
     if a.html:
         write(a.html, page(r, old))
-    print(f"{r['implementation']} {r['implementation_version']}, tier {r['tier']}, form {r['form']}, profile {r['profile']}: "
-          + ", ".join(f"{n} {v}" for v, n in r["counts"].items()) + f" in {r['seconds']:.1f} s")
+    print(
+        f"{r['implementation']} {r['implementation_version']}, tier {r['tier']}, form {r['form']}, profile {r['profile']}: "
+        + ", ".join(f"{n} {v}" for v, n in r["counts"].items())
+        + f" in {r['seconds']:.1f} s"
+    )
     if old:
         for case, before, now in changes(old, r):
             print(f"{before} -> {now}: {case}")
@@ -67,19 +82,28 @@ def junit(r):
     suites = {}
     for one in r["results"]:
         suites.setdefault(one["case"].split("/")[0], []).append(one)
-    out = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>", f"<testsuites name={quoteattr('conformance of ' + r['implementation'])}>"]
+    out = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites name={quoteattr('conformance of ' + r['implementation'])}>",
+    ]
     for name, results in suites.items():
         bad = sum(x["verdict"] in FAILURES for x in results)
         skipped = sum(x["verdict"] in ("unsupported", "skipped") for x in results)
-        out.append(f"<testsuite name={quoteattr(name)} tests=\"{len(results)}\" failures=\"{bad}\" skipped=\"{skipped}\" time=\"{sum(x['seconds'] for x in results):.3f}\">")
+        out.append(
+            f"<testsuite name={quoteattr(name)} tests=\"{len(results)}\" failures=\"{bad}\" skipped=\"{skipped}\" time=\"{sum(x['seconds'] for x in results):.3f}\">"
+        )
         for x in results:
             head = f"<testcase classname={quoteattr(name)} name={quoteattr(x['case'].split('/', 1)[1])} time=\"{x['seconds']:.3f}\""
             if x["verdict"] == "pass":
                 out.append(head + "/>")
             elif x["verdict"] in FAILURES:
-                out.append(f"{head}><failure type={quoteattr(x['verdict'])} message={quoteattr(clean(x['detail'])[:200])}>{escape(clean(x['detail']))}</failure></testcase>")
+                out.append(
+                    f"{head}><failure type={quoteattr(x['verdict'])} message={quoteattr(clean(x['detail'])[:200])}>{escape(clean(x['detail']))}</failure></testcase>"
+                )
             else:
-                out.append(f"{head}><skipped message={quoteattr(x['verdict'] + ': ' + clean(x['detail'])[:200])}/></testcase>")
+                out.append(
+                    f"{head}><skipped message={quoteattr(x['verdict'] + ': ' + clean(x['detail'])[:200])}/></testcase>"
+                )
         out.append("</testsuite>")
     return "\n".join(out + ["</testsuites>", ""])
 
@@ -101,7 +125,25 @@ def matrix(r):
     return cells
 
 
-TYPE_ORDER = ("i1", "i4", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "tf32", "f8E4M3FN", "f8E5M2", "f8E8M0FNU", "f4E2M1FN", "fnv8E5M3FNU", "-")
+TYPE_ORDER = (
+    "i1",
+    "i4",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "tf32",
+    "f8E4M3FN",
+    "f8E5M2",
+    "f8E8M0FNU",
+    "f4E2M1FN",
+    "fnv8E5M3FNU",
+    "-",
+)
 
 
 def cell(counts):
@@ -119,8 +161,10 @@ def page(r, old=None):
     out = [f"<!doctype html><meta charset=utf-8><title>{e(title)}</title><style>{STYLE}</style><h1>{e(title)}</h1>"]
     for one, _ in runs:
         counts = ", ".join(f"{n} {v}" for v, n in one["counts"].items())
-        out.append(f"<p>{e(one['implementation'])} {e(one['implementation_version'])}, tier {e(one['tier'])}"
-                   f"{' (' + e(' '.join(one['only'])) + ')' if one['only'] else ''}, form {e(one['form'])}, profile {e(one['profile'])}: <b>{e(counts)}</b>, {one['seconds']:.1f} s</p>")
+        out.append(
+            f"<p>{e(one['implementation'])} {e(one['implementation_version'])}, tier {e(one['tier'])}"
+            f"{' (' + e(' '.join(one['only'])) + ')' if one['only'] else ''}, form {e(one['form'])}, profile {e(one['profile'])}: <b>{e(counts)}</b>, {one['seconds']:.1f} s</p>"
+        )
     families = {}
     for x in r["results"]:
         f = families.setdefault(x["case"].split("/")[0], [0, 0, 0])
@@ -128,7 +172,11 @@ def page(r, old=None):
     out.append("<h2>Families</h2><table><tr><th>family<th>passed<th>failed<th>not judged</tr>")
     for name, (good, bad, open_) in families.items():
         out.append(f"<tr><td class=op>{e(name)}<td>{good}<td class={'bad' if bad else 'ok'}>{bad}<td>{open_}</tr>")
-    out.append("</table><h2>Operations and types</h2><p>Passed of judged, + not judged" + ("; second line: the older run" if old else "") + ".</p>")
+    out.append(
+        "</table><h2>Operations and types</h2><p>Passed of judged, + not judged"
+        + ("; second line: the older run" if old else "")
+        + ".</p>"
+    )
     types = [t for t in TYPE_ORDER if any(t == k[1] for _, m in runs for k in m)]
     ops = sorted({k[0] for _, m in runs for k in m})
     out.append("<table><tr><th>operation" + "".join(f"<th>{e(t)}" for t in types) + "</tr>")
@@ -146,7 +194,9 @@ def page(r, old=None):
     if old:
         out.append("<h2>Changes since the older run</h2><table><tr><th>case<th>before<th>now</tr>")
         for case, before, now in changes(old, r):
-            out.append(f"<tr><td class=op>{e(case)}<td>{e(before)}<td class={'bad' if now in FAILURES else 'ok'}>{e(now)}</tr>")
+            out.append(
+                f"<tr><td class=op>{e(case)}<td>{e(before)}<td class={'bad' if now in FAILURES else 'ok'}>{e(now)}</tr>"
+            )
         out.append("</table>")
     out.append("<h2>Failures</h2><table><tr><th>case<th>verdict<th>detail</tr>")
     for x in r["results"]:

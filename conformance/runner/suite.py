@@ -1,4 +1,5 @@
 """Where cases come from: folders with case.json files, and zip files of the generator's cache."""
+
 import fnmatch
 import json
 import os
@@ -17,7 +18,7 @@ class CaseRef:
         """(case.json as a dictionary, file name -> bytes)."""
         if self.archive:
             with zipfile.ZipFile(self.archive) as z:
-                files = {n[len(self.where) + 1:]: z.read(n) for n in z.namelist() if n.startswith(self.where + "/")}
+                files = {n[len(self.where) + 1 :]: z.read(n) for n in z.namelist() if n.startswith(self.where + "/")}
         else:
             files = {}
             for n in sorted(os.listdir(self.where)):
@@ -74,9 +75,9 @@ def _archive(path, lock):
 
 def select(cases, tier="full", only=(), shard="1/1"):
     """Cases of a tier and those below it, whose names fit a pattern, every n-th from the k-th."""
-    allowed = TIERS[:TIERS.index(tier) + 1]
+    allowed = TIERS[: TIERS.index(tier) + 1]
     k, n = (int(x) for x in shard.split("/"))
     if not 1 <= k <= n:
         raise ValueError(f"--shard {shard}: expected k/n with 1 <= k <= n")
     cases = [c for c in cases if c.tier in allowed and (not only or any(fnmatch.fnmatchcase(c.name, p) for p in only))]
-    return cases[k - 1::n]
+    return cases[k - 1 :: n]

@@ -79,7 +79,7 @@ AccessMap::AccessMap(std::vector<MappedArray> arrays) {
 }
 
 void AccessMap::access(Exec& x, const Step&, const MemoryAccess& a) {
-  const uint64_t allocation = (a.address >> Memory::kOffsetBits) - 1;
+  const uint64_t allocation = Memory::index_of(a.address);
   if (allocation >= of_allocation_.size()) return;
   const uint64_t block = x.block[0] + uint64_t{grid_.x} * (x.block[1] + uint64_t{grid_.y} * x.block[2]);
   const int64_t byte = static_cast<int64_t>(a.address & Memory::kOffsetMask);

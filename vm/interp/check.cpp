@@ -10,8 +10,7 @@ namespace {
 
 class Checker : public Observer {
  public:
-  Checker(std::shared_ptr<const ValidModule> module, const Function& function, CheckOptions options)
-      : module_(std::move(module)), function_(function), options_(std::move(options)) {}
+  Checker(std::shared_ptr<const ValidModule> module, CheckOptions options) : module_(std::move(module)), options_(std::move(options)) {}
 
   void launch_begin(const Launch& launch) override {
     findings_.launch_begin();
@@ -72,8 +71,8 @@ class Checker : public Observer {
   }
 
   void prepare(const Plan& plan) {
-    if (facts_ && plan_ == &plan) return;
-    plan_ = &plan;
+    if (facts_ && plan_ == plan.steps().data() && &facts_->f == &plan.function()) return;
+    plan_ = plan.steps().data();
     parts_.clear();
     carriers_.clear();
     plans_.clear();
@@ -122,10 +121,9 @@ class Checker : public Observer {
   }
 
   std::shared_ptr<const ValidModule> module_;
-  const Function& function_;
   CheckOptions options_;
   Findings findings_;
-  const Plan* plan_ = nullptr;
+  const Step* plan_ = nullptr;        // the steps that the rest is about
   std::unique_ptr<CheckFacts> facts_;
   std::vector<std::unique_ptr<CheckPart>> parts_;
   std::vector<CheckPart*> carriers_;  // those that follow values through control flow
@@ -158,8 +156,8 @@ std::optional<CheckSet> parse_checks(std::string_view text) {
   return out;
 }
 
-std::unique_ptr<Observer> make_checker(std::shared_ptr<const ValidModule> module, const Function& function, CheckOptions options) {
-  return std::make_unique<Checker>(std::move(module), function, std::move(options));
+std::unique_ptr<Observer> make_checker(std::shared_ptr<const ValidModule> module, CheckOptions options) {
+  return std::make_unique<Checker>(std::move(module), std::move(options));
 }
 
 }  // namespace tile

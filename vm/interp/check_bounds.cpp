@@ -67,7 +67,7 @@ class BoundsCheck : public CheckPart {
     sets_.clear();
     constant_.clear();
     for (size_t a = 0; a < options_.arrays.size(); ++a) {
-      const Memory::Allocation* in = launch.memory->find((a + 1) << Memory::kOffsetBits);
+      const Memory::Allocation* in = launch.memory->find(Memory::base_of(a));
       sets_.push_back(in && options_.arrays[a] ? ByteSet(*options_.arrays[a], in->size) : ByteSet());
     }
     for (size_t g = 0; g < launch.globals.size() && g < facts.module.globals.size(); ++g)

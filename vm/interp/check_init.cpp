@@ -8,7 +8,7 @@ namespace tile {
 void WrittenMemory::launch_begin(const Launch& launch) {
   memory_.clear();
   const auto add = [&](size_t allocation) {
-    const Memory::Allocation* a = launch.memory->find((allocation + 1) << Memory::kOffsetBits);
+    const Memory::Allocation* a = launch.memory->find(Memory::base_of(allocation));
     if (!a) return;
     if (memory_.size() <= allocation) memory_.resize(allocation + 1);
     memory_[allocation] = {a->size, std::make_unique<std::atomic<uint8_t>[]>(static_cast<size_t>(a->size))};
@@ -18,7 +18,7 @@ void WrittenMemory::launch_begin(const Launch& launch) {
   if (!allocas) return;
   // The machine adds the allocas of all workers last.
   size_t end = 0;
-  while (launch.memory->find((end + 1) << Memory::kOffsetBits)) ++end;
+  while (launch.memory->find(Memory::base_of(end))) ++end;
   for (size_t a = end - std::min(end, launch.allocas); a < end; ++a) add(a);
 }
 

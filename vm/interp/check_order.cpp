@@ -1,4 +1,5 @@
 // The check `order`: two accesses of one block to the same bytes, one of them a write, with no chain of tokens between them.
+#include <algorithm>
 #include <cstring>
 
 #include "vm/interp/check_shadow.h"
@@ -21,6 +22,7 @@ class OrderCheck : public CheckPart {
     // Cells of earlier blocks are known by their numbers; they go when numbers start anew or there are too many.
     if (first < w.last || w.shadow.chunks() > kMostChunks) w.shadow.clear();
     w.last = first;
+    w.found.clear();
   }
   unsigned wants(InstId i) const override {
     if (f.insts[i].op == Opcode::Alloca) return kAfter;
@@ -64,6 +66,7 @@ class OrderCheck : public CheckPart {
   struct Worker {
     Shadow shadow;
     Node last = 0;
+    std::vector<std::pair<InstId, InstId>> found;    // in this block
     std::vector<std::pair<size_t, uint64_t>> twice;  // elements of a step that writes some bytes twice, and their addresses
   };
   enum class Relation { None, Before, Unordered };
@@ -72,10 +75,16 @@ class OrderCheck : public CheckPart {
   Relation relation(Exec& x, Node earlier, Node now, uint64_t at, bool conflict) {
     const TokenGraph& g = *tokens_.graph(x);
     if (earlier == now || !g.holds(earlier)) return Relation::None;
-    if (g.ordered(earlier, now)) return Relation::Before;
     const InstId first = g.inst(earlier), second = g.inst(now);
+    // A pair that was found is not searched for again: that would take long in loops, where nothing is found over and over.
+    auto& found = workers_[x.worker].found;
+    if (std::find(found.begin(), found.end(), std::pair(first, second)) != found.end()) return Relation::Unordered;
+    if (g.ordered(earlier, now)) return Relation::Before;
     // Strong accesses of one place have an order of their own.
-    if (conflict && !(facts.op(first).strong && facts.op(second).strong)) report(x, first, second, at);
+    if (conflict && !(facts.op(first).strong && facts.op(second).strong)) {
+      report(x, first, second, at);
+      found.emplace_back(first, second);
+    }
     return Relation::Unordered;
   }
   void report(Exec& x, InstId first, InstId second, uint64_t at) {

@@ -123,6 +123,6 @@ void for_each_element_of(const MemoryAccess& a, F&& fn) {
   return n;
 }
 
-[[nodiscard]] inline size_t allocation_of(uint64_t address) { return static_cast<size_t>((address >> Memory::kOffsetBits) - 1); }
+[[nodiscard]] inline size_t allocation_of(uint64_t address) { return static_cast<size_t>(Memory::index_of(address)); }
 
 }  // namespace tile

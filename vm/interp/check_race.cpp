@@ -1,5 +1,6 @@
 // The check `race`: accesses of different blocks to the same bytes, one of them a write and one of them weak (or of a scope too small),
 // with no release and acquire between them. What a release orders, and what an acquire orders, is told by tokens.
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <unordered_map>
@@ -72,7 +73,11 @@ class SyncOrder {
           const uint32_t r = chain.back();
           chain.pop_back();
           if (r < born || r == 0 || !seen.insert(r).second) continue;
-          if (releases_[r].node) stack.emplace_back(releases_[r].block, releases_[r].node);
+          if (seen.size() > TokenGraph::kMaxSearch) return true;
+          if (releases_[r].node) {
+            if (releases_[r].block == block && blocks_.at(block).graph->ordered(node, releases_[r].node)) return true;
+            stack.emplace_back(releases_[r].block, releases_[r].node);
+          }
           chain.push_back(releases_[r].next);
           chain.push_back(releases_[r].next2);
         }
@@ -110,6 +115,7 @@ class RaceCheck : public CheckPart {
     seen_.assign(1, {});
   }
   void block_begin(Exec& x) override {
+    workers_[x.worker].found.clear();
     if (!sync_) return;
     const std::lock_guard lock(order_.mutex);
     order_.add_block(linear_block(x), tokens_.graph(x));
@@ -169,6 +175,7 @@ class RaceCheck : public CheckPart {
     Node node = 0;                  // the access that `id` stands for
     uint64_t block = 0;
     uint32_t id = 0;
+    std::vector<std::pair<InstId, InstId>> found;  // not searched for again in this block
   };
   struct Seen {
     uint64_t block = 0;
@@ -205,12 +212,17 @@ class RaceCheck : public CheckPart {
     if (id <= base_) return Relation::None;
     const Seen e = seen(id);
     if (e.block == p.block) return Relation::Own;
+    auto& found = workers_[p.x->worker].found;
+    if (std::find(found.begin(), found.end(), std::pair(e.inst, p.inst)) != found.end()) return Relation::Unordered;
     if (sync_) {
       const std::lock_guard lock(order_.mutex);
       if (order_.before(e.block, e.node, e.born, p.block, p.node)) return Relation::Before;
     }
     const auto &first = facts.op(e.inst), &second = facts.op(p.inst);
-    if (conflict && !(first.device && second.device)) report(p, e, at);
+    if (conflict && !(first.device && second.device)) {
+      report(p, e, at);
+      found.emplace_back(e.inst, p.inst);
+    }
     return Relation::Unordered;
   }
   void report(const Present& p, const Seen& e, uint64_t at) {

@@ -5,7 +5,7 @@ namespace tile {
 
 bool Shadow::begin(const Memory& memory, bool shared) {
   shared_ = shared;
-  const auto allocation = [&](uint64_t i) { return memory.find((i + 1) << Memory::kOffsetBits); };
+  const auto allocation = [&](uint64_t i) { return memory.find(Memory::base_of(i)); };
   size_t same = 0;
   while (same < tables_.size() && allocation(same) && allocation(same)->size == tables_[same].size) ++same;
   if (same > 0 && same == tables_.size() && !allocation(same)) return true;

@@ -41,7 +41,7 @@ class Shadow {
   void clear();
   /// Fetches the cells around an address into the cache.
   void prefetch(uint64_t address) const {
-    const size_t allocation = static_cast<size_t>((address >> Memory::kOffsetBits) - 1);
+    const size_t allocation = static_cast<size_t>(Memory::index_of(address));
     const uint64_t at = address & Memory::kOffsetMask;
     if (allocation >= tables_.size() || at >= tables_[allocation].size) return;
     const Chunk* c = tables_[allocation].chunks[at / kChunk].load(std::memory_order_acquire);
@@ -56,7 +56,7 @@ class Shadow {
   /// alone: for a run of equal cells it is asked once. Bytes outside of all allocations are left out.
   template <class F>
   void update(uint64_t address, uint64_t bytes, F&& next) {
-    const size_t allocation = static_cast<size_t>((address >> Memory::kOffsetBits) - 1);
+    const size_t allocation = static_cast<size_t>(Memory::index_of(address));
     if (allocation >= tables_.size()) return;
     const uint64_t base = address & ~Memory::kOffsetMask;
     uint64_t at = address & Memory::kOffsetMask;

@@ -43,7 +43,8 @@ bool TokenGraph::ordered(Node before, Node after) const {
   if (covered(after) >= before) return true;
   std::vector<Node> stack{after};
   std::vector<bool> seen(after - before + 1, false);
-  while (!stack.empty()) {
+  for (size_t left = kMaxSearch; !stack.empty(); --left) {
+    if (left == 0) return true;
     const Node n = stack.back();
     stack.pop_back();
     const Entry& e = entries_[n - base_];

@@ -17,6 +17,7 @@ class TokenGraph {
   using Node = uint32_t;  ///< 0: a token that waits for nothing
   /// Accesses of one block that are followed; later ones count as ordered.
   static constexpr size_t kMaxNodes = size_t{1} << 24;
+  static constexpr size_t kMaxSearch = size_t{1} << 16;  ///< nodes of one search; what is not found by then counts as ordered
 
   explicit TokenGraph(Node first) : base_(first) {}
   /// An empty graph again, numbered from `first`.
@@ -32,7 +33,7 @@ class TokenGraph {
   [[nodiscard]] bool holds(Node n) const { return n >= base_ && n < end(); }
   [[nodiscard]] bool full() const { return entries_.size() >= kMaxNodes; }
   [[nodiscard]] InstId inst(Node n) const { return entries_[n - base_].inst; }
-  /// True if `before` is `after` or waited for by it.
+  /// True if `before` is `after` or waited for by it, or the limits above are reached.
   [[nodiscard]] bool ordered(Node before, Node after) const;
 
  private:

@@ -47,12 +47,12 @@ class UndefCheck : public CheckPart {
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     Worker& w = workers_[x.worker];
     const auto& op = facts.op(s.inst);
-    for (const auto& [value, what] : {std::pair{op.pointers, "address"}, std::pair{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored value"}}) {
-      if (value == kNone || !w.values[value]) continue;
-      const std::vector<Mark>& m = *w.values[value];
+    for (const Use& u : {Use{op.pointers, "address"}, Use{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored value"}}) {
+      if (u.value == kNone || !w.values[u.value]) continue;
+      const std::vector<Mark>& m = *w.values[u.value];
       bool done = false;
       for_each_element_of(a, [&](size_t e, uint64_t) {
-        if (!done && m[e]) report(x, s.inst, what, value, e, m[e]);
+        if (!done && m[e]) report(x, s.inst, u.what, u.value, e, m[e]);
         done = done || m[e];
       });
     }

@@ -145,6 +145,12 @@ const char* isa_name() {
 
 ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m) {
   if (!legal(op, in, out, m)) return nullptr;
+  if (op == Opcode::FToF && in == ElementType::TF32 && out == ElementType::F32) {
+    // All 32 bits are kept whatever the mode; the nearest-even kernel is that copy.
+    Modifiers copy = m;
+    copy.rounding = Rounding::NearestEven;
+    return find_fast(op, in, out, copy);
+  }
   const ElementwiseFn fast = find_fast(op, in, out, m);
   return fast != nullptr ? fast : find_scalar(op, in, out, m);
 }

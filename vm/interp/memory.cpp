@@ -15,7 +15,7 @@ uint64_t Memory::add(std::byte* data, uint64_t size, std::string name) {
   if (!c) c = std::make_unique<Chunk>();
   (*c)[i % kChunk] = {data, size, std::move(name)};
   count_.store(i + 1, std::memory_order_release);
-  return (i + 1) << kOffsetBits;
+  return base_of(i);
 }
 
 uint64_t Memory::allocate(uint64_t size, std::string name) {
@@ -33,7 +33,7 @@ uint64_t Memory::allocate(uint64_t size, std::string name) {
 }
 
 const Memory::Allocation* Memory::find(uint64_t address) const {
-  const uint64_t index = (address >> kOffsetBits) - 1;
+  const uint64_t index = index_of(address);
   return index < count_.load(std::memory_order_acquire) ? &chunk(index) : nullptr;
 }
 

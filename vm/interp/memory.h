@@ -1,5 +1,6 @@
-// Global memory of a launch: allocations with provenance. A pointer is (allocation + 1) << 40 | byte offset, so arithmetic that
-// leaves an allocation never reaches another one, and every access is checked against the allocation that its address names.
+// Global memory of a launch: allocations with provenance. A pointer is a number that stands for the allocation << 40 | byte offset, so
+// arithmetic that leaves an allocation does not reach another one, and every access is checked against the allocation that its address
+// names. Neighbouring allocations have numbers far apart: steps of 2^40 bytes do not lead from one to the next either.
 #pragma once
 
 #include <array>
@@ -35,7 +36,7 @@ class Memory {
 
   /// Host address of [address, address + bytes), or nullptr if it is not inside one allocation.
   [[nodiscard]] std::byte* resolve(uint64_t address, uint64_t bytes) const {
-    const uint64_t index = (address >> kOffsetBits) - 1;
+    const uint64_t index = index_of(address);
     const uint64_t offset = address & kOffsetMask;
     if (index >= count_.load(std::memory_order_acquire)) return nullptr;
     const Allocation& a = chunk(index);
@@ -47,7 +48,23 @@ class Memory {
   /// "offset 4096 of argument 0 (a), which has 4096 bytes": for messages.
   [[nodiscard]] std::string describe(uint64_t address) const;
 
+  /// Base address of allocation number `index`, in the order of their addition.
+  static constexpr uint64_t base_of(uint64_t index) { return (((index + 1) * kSpread) & kNumberMask) << kOffsetBits; }
+  /// Number of the allocation that an address names; beyond every count where it names none.
+  static constexpr uint64_t index_of(uint64_t address) {
+    const uint64_t number = address >> kOffsetBits;
+    return number > kNumberMask ? ~uint64_t{0} : ((number * inverse()) & kNumberMask) - 1;
+  }
+
  private:
+  // Number of an allocation in an address: (index + 1) * kSpread modulo 2^23. kSpread is odd, so it has an inverse.
+  static constexpr uint64_t kNumberMask = (uint64_t{1} << 23) - 1;
+  static constexpr uint64_t kSpread = 0x2F4A35;
+  static constexpr uint64_t inverse() {
+    uint64_t x = kSpread;  // right to 3 bits; each step doubles them
+    for (int k = 0; k < 4; ++k) x *= 2 - kSpread * x;
+    return x & kNumberMask;
+  }
   static constexpr size_t kChunk = 1024;
   [[nodiscard]] const Allocation& chunk(uint64_t i) const { return (*chunks_[i / kChunk])[i % kChunk]; }
   using Chunk = std::array<Allocation, kChunk>;

@@ -197,7 +197,11 @@ Slot PlanBuilder::define_carried(ValueId arg, ValueId result, ValueId init, Inst
   uint32_t record = init == kNone ? kNoRecord : record_of_[root_[init]];
   const bool take = record != kNoRecord && records_[record].busy_until == static_cast<int64_t>(loop) && last_use_[root_[init]] == static_cast<int64_t>(loop) &&
                     slots_[init] == records_[record].offset && records_[record].bytes == size;
-  if (!take) record = add_record(size, in_body, end);
+  if (take) {
+    record_of_[root_[init]] = kNoRecord;  // the storage has a new owner: another argument with this initial value gets its own
+  } else {
+    record = add_record(size, in_body, end);
+  }
   Record& r = records_[record];
   r.lives_until = std::max({r.lives_until, end, result == kNone ? end : last_use_[root_[result]]});
   r.busy_until = in_body;
