@@ -58,11 +58,12 @@ std::unique_ptr<CheckPart> make_nan_check(const CheckFacts&, Findings&);
 template <class F>
 void for_each_run_until(const MemoryAccess& a, F&& fn) {
   constexpr size_t kMost = 32;  // dimensions longer than 1: a tile has fewer than 2^24 elements
-  int64_t n[kMost], stride[kMost], at[kMost] = {};
+  int64_t n[kMost], stride[kMost], at[kMost];
   size_t rank = 0;
   for (size_t d = 0; d < a.rank && rank < kMost; ++d)
     if (a.shape[d] != 1) {
       n[rank] = a.shape[d];
+      at[rank] = 0;
       stride[rank++] = a.strides[d];
     }
   // The largest stride outermost.
