@@ -7,24 +7,32 @@ namespace tile::cli {
 
 void add_check_options(CLI::App& app, CheckSettings& s) {
   app.add_option("--check", s.checks,
-                 "Report what the kernel does against the rules (spec/checkers.md): a list of bounds, init, race, order, undef, assume, nan; "
+                 "Report what the kernel does against the rules (spec/checkers.md): a list of bounds, init, race, "
+                 "order, undef, assume, nan; "
                  "or default (all but nan), or all");
-  app.add_option("--undef", s.undef, "What stands for unspecified elements: zero, nan, random; trap: the first use of one ends the launch")->capture_default_str();
+  app.add_option("--undef", s.undef,
+                 "What stands for unspecified elements: zero, nan, random; trap: the first use of one ends the launch")
+      ->capture_default_str();
   app.add_option("--undef-seed", s.undef_seed, "Seed of --undef random")->capture_default_str();
-  app.add_option("--uninit", s.uninitialised, "For the check init: the contents of this argument's array count as never written (by name or number from 0)")
+  app.add_option(
+         "--uninit", s.uninitialised,
+         "For the check init: the contents of this argument's array count as never written (by name or number from 0)")
       ->allow_extra_args(false);
 }
 
 int check_check_options(const CheckSettings& s, const std::string& program, const CommonOptions& common) {
   if (!s.checks.empty() && !parse_checks(s.checks))
-    return usage_error(program, "--check: '" + s.checks + "' is not a list of checks", common, "the checks are bounds, init, race, order, undef, assume, nan, and default, all");
+    return usage_error(program, "--check: '" + s.checks + "' is not a list of checks", common,
+                       "the checks are bounds, init, race, order, undef, assume, nan, and default, all");
   if (s.undef != "zero" && s.undef != "nan" && s.undef != "random" && s.undef != "trap")
-    return usage_error(program, "--undef: '" + s.undef + "' is not a filling", common, "write zero, nan, random or trap");
+    return usage_error(program, "--undef: '" + s.undef + "' is not a filling", common,
+                       "write zero, nan, random or trap");
   return 0;
 }
 
-Result<std::unique_ptr<Observer>> begin_checks(const CheckSettings& s, const Job& job, std::shared_ptr<const ValidModule> module,
-                                               const LaunchArguments& args, RunOptions& options, Diagnostics& diags) {
+Result<std::unique_ptr<Observer>> begin_checks(const CheckSettings& s, const Job& job,
+                                               std::shared_ptr<const ValidModule> module, const LaunchArguments& args,
+                                               RunOptions& options, Diagnostics& diags) {
   options.unspecified = s.undef == "nan" ? Filling::NaN : s.undef == "random" ? Filling::Random : Filling::Zero;
   options.unspecified_seed = s.undef_seed;
   CheckOptions o;

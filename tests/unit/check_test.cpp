@@ -46,7 +46,10 @@ TEST_CASE("check: the token graph agrees with a search of all paths") {
     before[0] = {};
     std::vector<TokenGraph::Node> events;
     for (int k = 0; k < 60; ++k) {
-      const auto pick = [&] { return tokens[random() % 3 ? tokens.size() - 1 - random() % std::min<size_t>(tokens.size(), 4) : random() % tokens.size()]; };
+      const auto pick = [&] {
+        return tokens[random() % 3 ? tokens.size() - 1 - random() % std::min<size_t>(tokens.size(), 4)
+                                   : random() % tokens.size()];
+      };
       if (random() % 3 == 0) {
         const std::vector<TokenGraph::Node> some{pick(), pick(), pick()};
         const auto n = g.join(some);

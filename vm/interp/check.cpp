@@ -10,7 +10,8 @@ namespace {
 
 class Checker : public Observer {
  public:
-  Checker(std::shared_ptr<const ValidModule> module, CheckOptions options) : module_(std::move(module)), options_(std::move(options)) {}
+  Checker(std::shared_ptr<const ValidModule> module, CheckOptions options)
+      : module_(std::move(module)), options_(std::move(options)) {}
 
   void launch_begin(const Launch& launch) override {
     findings_.launch_begin();
@@ -52,7 +53,8 @@ class Checker : public Observer {
     bool carry_before = false, carry_after = false;
   };
 
-  /// Lets the memory of an access come into the cache while the checkers look at it: without this, large arrays are waited for twice.
+  /// Lets the memory of an access come into the cache while the checkers look at it: without this, large arrays are
+  /// waited for twice.
   static void fetch(const Exec& x, const MemoryAccess& a) {
     constexpr uint64_t kLine = 64, kMost = 64;  // bytes; lines of one access
     uint64_t lines = 0;
@@ -123,7 +125,7 @@ class Checker : public Observer {
   std::shared_ptr<const ValidModule> module_;
   CheckOptions options_;
   Findings findings_;
-  const Step* plan_ = nullptr;        // the steps that the rest is about
+  const Step* plan_ = nullptr;  // the steps that the rest is about
   std::unique_ptr<CheckFacts> facts_;
   std::vector<std::unique_ptr<CheckPart>> parts_;
   std::vector<CheckPart*> carriers_;  // those that follow values through control flow

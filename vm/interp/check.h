@@ -1,5 +1,5 @@
-// The checkers of a launch: observers that find what a kernel does against the rules of the language. Rules: spec/checkers.md.
-// Not the check of allocations, which the machine always makes.
+// The checkers of a launch: observers that find what a kernel does against the rules of the language. Rules:
+// spec/checkers.md. Not the check of allocations, which the machine always makes.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,9 @@ class CheckSet {
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
   [[nodiscard]] static constexpr CheckSet all() { return CheckSet((1u << kChecks) - 1); }
   /// Those that report errors: all but nan.
-  [[nodiscard]] static constexpr CheckSet usual() { return CheckSet(all().bits_ & ~(1u << static_cast<unsigned>(Check::Nan))); }
+  [[nodiscard]] static constexpr CheckSet usual() {
+    return CheckSet(all().bits_ & ~(1u << static_cast<unsigned>(Check::Nan)));
+  }
 
  private:
   explicit constexpr CheckSet(uint32_t bits) : bits_(bits) {}
@@ -47,13 +49,14 @@ struct CheckOptions {
   static constexpr size_t kMaxFindings = 64;  ///< that are reported
 
   CheckSet checks = CheckSet::usual();
-  bool stop_at_unspecified = false;     ///< the first finding of `undef` ends the launch
+  bool stop_at_unspecified = false;                 ///< the first finding of `undef` ends the launch
   std::vector<std::optional<CheckedArray>> arrays;  ///< by number of the allocation; none: the whole allocation
-  std::vector<size_t> uninitialised;    ///< allocations whose contents count as never written
+  std::vector<size_t> uninitialised;                ///< allocations whose contents count as never written
 };
 
-/// A checker for launches of entries of `module`, one launch at a time. Findings are added to the launch's diagnostics when it ends:
-/// errors T0103 and T0110 to T0118, each kind and place once; of `nan` warnings W0002, each place once for all launches.
+/// A checker for launches of entries of `module`, one launch at a time. Findings are added to the launch's diagnostics
+/// when it ends: errors T0103 and T0110 to T0118, each kind and place once; of `nan` warnings W0002, each place once
+/// for all launches.
 [[nodiscard]] std::unique_ptr<Observer> make_checker(std::shared_ptr<const ValidModule> module, CheckOptions options);
 
 }  // namespace tile

@@ -16,31 +16,47 @@ class AssumeCheck : public CheckPart {
     const ValueId v = f.operands(i)[0];
     const Attr& p = facts.module.attrs.get(f.attr(i, 0));
     switch (p.tag) {
-      case AttrTag::DivBy: divisible(x, i, v, p); break;
-      case AttrTag::SameElements: same(x, i, v, p); break;
-      case AttrTag::Bounded: bounded(x, i, v, p); break;
-      default: break;
+      case AttrTag::DivBy:
+        divisible(x, i, v, p);
+        break;
+      case AttrTag::SameElements:
+        same(x, i, v, p);
+        break;
+      case AttrTag::Bounded:
+        bounded(x, i, v, p);
+        break;
+      default:
+        break;
     }
   }
 
  private:
-  [[nodiscard]] uint64_t bits(const Exec& x, ValueId v, size_t e) const { return read_bits(facts.data(x, v), info(facts.element(v)).storage, e); }
+  [[nodiscard]] uint64_t bits(const Exec& x, ValueId v, size_t e) const {
+    return read_bits(facts.data(x, v), info(facts.element(v)).storage, e);
+  }
   [[nodiscard]] std::string shown(const Exec& x, ValueId v, size_t e) const {
-    const std::string which = facts.type(v).shape.empty() ? facts.name(v) : "element " + element_name(facts.type(v).shape, e) + " of " + facts.name(v);
+    const std::string which = facts.type(v).shape.empty()
+                                  ? facts.name(v)
+                                  : "element " + element_name(facts.type(v).shape, e) + " of " + facts.name(v);
     if (facts.element(v) == ElementType::Ptr) return which + " points to " + x.memory.describe(bits(x, v, e));
     return which + " is " + std::to_string(sign_extend(bits(x, v, e), info(facts.element(v)).bits));
   }
-  void report(const Exec& x, InstId i, std::string message) { findings.add(x, {Code::T0103, i, std::move(message), {}, {}}); }
+  void report(const Exec& x, InstId i, std::string message) {
+    findings.add(x, {Code::T0103, i, std::move(message), {}, {}});
+  }
 
   void divisible(const Exec& x, InstId i, ValueId v, const Attr& p) {
     const uint64_t low = p.bits - 1;  // the divisor is a power of two
     if (!facts.is_tile(v)) {
       const uint64_t base = *facts.data<uint64_t>(x, v);
       if ((base & low) != 0 && findings.wanted(x, Code::T0103, i))
-        report(x, i, facts.name(v) + " starts at " + x.memory.describe(base) + ", assumed divisible by " + std::to_string(p.bits));
+        report(x, i,
+               facts.name(v) + " starts at " + x.memory.describe(base) + ", assumed divisible by " +
+                   std::to_string(p.bits));
       return;
     }
-    // Groups of `every` elements along one dimension: the first is divisible, the others follow it by steps of one element.
+    // Groups of `every` elements along one dimension: the first is divisible, the others follow it by steps of one
+    // element.
     const auto& shape = facts.type(v).shape;
     const uint64_t every = p.ints.size() == 2 && p.ints[0] > 0 ? static_cast<uint64_t>(p.ints[0]) : 1;
     const size_t along = p.ints.size() == 2 ? static_cast<size_t>(p.ints[1]) : 0;
@@ -48,15 +64,24 @@ class AssumeCheck : public CheckPart {
     for (size_t d = along + 1; d < shape.size(); ++d) inner *= static_cast<uint64_t>(shape[d]);
     const uint64_t extent = shape.empty() ? 1 : static_cast<uint64_t>(shape[along]);
     const bool pointer = facts.element(v) == ElementType::Ptr;
-    const uint64_t step = pointer ? std::max<uint64_t>(1, info(facts.module.types.element_of(facts.module.types.pointee_of(f.type(v)))).memory_bits / 8) : 1;
+    const uint64_t step =
+        pointer ? std::max<uint64_t>(
+                      1, info(facts.module.types.element_of(facts.module.types.pointee_of(f.type(v)))).memory_bits / 8)
+                : 1;
     const unsigned width = info(facts.element(v)).bits;
     const uint64_t mask = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
     for (size_t e = 0; e < facts.count(v); ++e) {
       const uint64_t k = e / inner % extent % every, value = bits(x, v, e);
       const uint64_t first = k == 0 ? value : bits(x, v, e - static_cast<size_t>(k * inner));
-      const bool holds = k == 0 ? (static_cast<uint64_t>(pointer ? value : static_cast<uint64_t>(sign_extend(value, width))) & low) == 0 : value == ((first + k * step) & mask);
+      const bool holds =
+          k == 0
+              ? (static_cast<uint64_t>(pointer ? value : static_cast<uint64_t>(sign_extend(value, width))) & low) == 0
+              : value == ((first + k * step) & mask);
       if (holds || !findings.wanted(x, Code::T0103, i)) continue;
-      report(x, i, shown(x, v, e) + ", assumed " + (k == 0 ? "divisible by " + std::to_string(p.bits) : "to follow " + std::to_string(k) + " behind the first of its group"));
+      report(x, i,
+             shown(x, v, e) + ", assumed " +
+                 (k == 0 ? "divisible by " + std::to_string(p.bits)
+                         : "to follow " + std::to_string(k) + " behind the first of its group"));
       return;
     }
   }
@@ -66,7 +91,8 @@ class AssumeCheck : public CheckPart {
       // The first element of the group that e is in.
       size_t rest = e, first = 0, stride = 1;
       for (size_t d = shape.size(); d-- > 0;) {
-        const size_t n = static_cast<size_t>(shape[d]), at = rest % n, c = d < p.ints.size() && p.ints[d] > 0 ? static_cast<size_t>(p.ints[d]) : 1;
+        const size_t n = static_cast<size_t>(shape[d]), at = rest % n,
+                     c = d < p.ints.size() && p.ints[d] > 0 ? static_cast<size_t>(p.ints[d]) : 1;
         first += at / c * c * stride;
         rest /= n;
         stride *= n;
@@ -82,7 +108,9 @@ class AssumeCheck : public CheckPart {
       const int64_t value = sign_extend(bits(x, v, e), width);
       const bool low = (p.flags & 1) != 0 && value < p.ints[0], high = (p.flags & 2) != 0 && value > p.ints[1];
       if ((!low && !high) || !findings.wanted(x, Code::T0103, i)) continue;
-      report(x, i, shown(x, v, e) + ", assumed " + (low ? "at least " + std::to_string(p.ints[0]) : "at most " + std::to_string(p.ints[1])));
+      report(x, i,
+             shown(x, v, e) + ", assumed " +
+                 (low ? "at least " + std::to_string(p.ints[0]) : "at most " + std::to_string(p.ints[1])));
       return;
     }
   }
@@ -90,6 +118,8 @@ class AssumeCheck : public CheckPart {
 
 }  // namespace
 
-std::unique_ptr<CheckPart> make_assume_check(const CheckFacts& facts, Findings& findings) { return std::make_unique<AssumeCheck>(facts, findings); }
+std::unique_ptr<CheckPart> make_assume_check(const CheckFacts& facts, Findings& findings) {
+  return std::make_unique<AssumeCheck>(facts, findings);
+}
 
 }  // namespace tile

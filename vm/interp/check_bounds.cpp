@@ -1,5 +1,5 @@
-// The check `bounds`: accesses inside an allocation but outside the array of the argument, indices outside the index space of a view,
-// broken inbounds promises, and writes to constant globals.
+// The check `bounds`: accesses inside an allocation but outside the array of the argument, indices outside the index
+// space of a view, broken inbounds promises, and writes to constant globals.
 #include <algorithm>
 
 #include "vm/interp/check_part.h"
@@ -47,7 +47,8 @@ ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
   uint64_t position = static_cast<uint64_t>(a.offset);
   for (;;) {
     const uint64_t first = position * bits / 8, last = (position * bits + bits - 1) / 8;
-    for (uint64_t b = first; b <= last && b < bytes; ++b) words_[static_cast<size_t>(b / 64)] |= uint64_t{1} << (b % 64);
+    for (uint64_t b = first; b <= last && b < bytes; ++b)
+      words_[static_cast<size_t>(b / 64)] |= uint64_t{1} << (b % 64);
     size_t d = a.shape.size();
     while (d-- > 0) {
       position += static_cast<uint64_t>(a.strides[d]);
@@ -61,7 +62,8 @@ ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
 
 class BoundsCheck : public CheckPart {
  public:
-  BoundsCheck(const CheckFacts& facts, Findings& findings, const CheckOptions& options) : CheckPart(facts, findings), options_(options) {}
+  BoundsCheck(const CheckFacts& facts, Findings& findings, const CheckOptions& options)
+      : CheckPart(facts, findings), options_(options) {}
 
   void launch_begin(const Launch& launch) override {
     sets_.clear();
@@ -75,22 +77,27 @@ class BoundsCheck : public CheckPart {
   }
 
   [[nodiscard]] bool watches_memory() const override {
-    return !constant_.empty() || std::any_of(sets_.begin(), sets_.end(), [](const ByteSet& s) { return !s.everything(); });
+    return !constant_.empty() ||
+           std::any_of(sets_.begin(), sets_.end(), [](const ByteSet& s) { return !s.everything(); });
   }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     const size_t allocation = allocation_of(a.address);
-    if (!constant_.empty() && a.kind != MemoryAccess::Kind::Read && std::count(constant_.begin(), constant_.end(), allocation) &&
-        findings.wanted(x, Code::T0118, s.inst))
-      findings.add(x, {Code::T0118, s.inst, "writes " + x.memory.describe(a.address) + ", and the global is constant", {}, {}});
+    if (!constant_.empty() && a.kind != MemoryAccess::Kind::Read &&
+        std::count(constant_.begin(), constant_.end(), allocation) && findings.wanted(x, Code::T0118, s.inst))
+      findings.add(
+          x, {Code::T0118, s.inst, "writes " + x.memory.describe(a.address) + ", and the global is constant", {}, {}});
     if (allocation >= sets_.size() || sets_[allocation].everything()) return;
     const ByteSet& set = sets_[allocation];
     for_each_run(a, [&](uint64_t address, uint64_t bytes) {
       const uint64_t at = address & Memory::kOffsetMask, miss = set.first_missing(at, bytes);
       if (miss == at + bytes || !findings.wanted(x, Code::T0110, s.inst)) return;
-      findings.add(x, {Code::T0110, s.inst,
-                       std::string(a.kind == MemoryAccess::Kind::Read ? "reads " : "writes ") + x.memory.describe(address + (miss - at)) +
+      findings.add(x, {Code::T0110,
+                       s.inst,
+                       std::string(a.kind == MemoryAccess::Kind::Read ? "reads " : "writes ") +
+                           x.memory.describe(address + (miss - at)) +
                            ", but that byte lies between or around the elements of the argument's array",
-                       {}, {}});
+                       {},
+                       {}});
     });
   }
 
@@ -108,9 +115,11 @@ class BoundsCheck : public CheckPart {
       for (size_t e = 0; e < count; ++e) {
         const uint64_t at = index(e);
         // A row that a gather names is an element like others: outside it is padding, unless inbounds was promised.
-        if (!sparse && static_cast<unsigned __int128>(at) * step >= n) outside(x, s, k, at, n / step + (n % step != 0), n, view[0]);
+        if (!sparse && static_cast<unsigned __int128>(at) * step >= n)
+          outside(x, s, k, at, n / step + (n % step != 0), n, view[0]);
         if (!promised) continue;
-        const unsigned __int128 last = static_cast<unsigned __int128>(at) * step + (sparse ? 1 : static_cast<uint64_t>(v.tile[k]));
+        const unsigned __int128 last =
+            static_cast<unsigned __int128>(at) * step + (sparse ? 1 : static_cast<uint64_t>(v.tile[k]));
         if (last > n) broken(x, s, k, at, n, v.tile[k], view[0]);
       }
     }
@@ -123,18 +132,25 @@ class BoundsCheck : public CheckPart {
   }
   void outside(Exec& x, const Step& s, size_t k, uint64_t at, uint64_t tiles, uint64_t extent, uint64_t base) {
     if (!findings.wanted(x, Code::T0111, s.inst)) return;
-    findings.add(x, {Code::T0111, s.inst,
-                     "index " + std::to_string(k) + " is " + std::to_string(at) + " in a view of " + owner(x, base) + ", " +
-                         (tiles == 0 ? "which is empty along that dimension"
-                                     : "valid are 0 to " + std::to_string(tiles - 1) + " (extent " + std::to_string(extent) + ")"),
-                     {}, "get_index_space_shape tells how many tiles there are"});
+    findings.add(
+        x,
+        {Code::T0111,
+         s.inst,
+         "index " + std::to_string(k) + " is " + std::to_string(at) + " in a view of " + owner(x, base) + ", " +
+             (tiles == 0 ? "which is empty along that dimension"
+                         : "valid are 0 to " + std::to_string(tiles - 1) + " (extent " + std::to_string(extent) + ")"),
+         {},
+         "get_index_space_shape tells how many tiles there are"});
   }
   void broken(Exec& x, const Step& s, size_t k, uint64_t at, uint64_t extent, int64_t tile, uint64_t base) {
     if (!findings.wanted(x, Code::T0112, s.inst)) return;
-    findings.add(x, {Code::T0112, s.inst,
-                     "inbounds is promised for dimension " + std::to_string(k) + ", but index " + std::to_string(at) + " (tile extent " + std::to_string(tile) +
-                         ") leaves the extent " + std::to_string(extent) + " of a view of " + owner(x, base),
-                     {}, {}});
+    findings.add(x, {Code::T0112,
+                     s.inst,
+                     "inbounds is promised for dimension " + std::to_string(k) + ", but index " + std::to_string(at) +
+                         " (tile extent " + std::to_string(tile) + ") leaves the extent " + std::to_string(extent) +
+                         " of a view of " + owner(x, base),
+                     {},
+                     {}});
   }
 
   const CheckOptions& options_;

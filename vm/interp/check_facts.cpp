@@ -16,11 +16,16 @@ uint32_t CheckFacts::attr(InstId i, std::string_view name, uint32_t absent) cons
 }
 
 CheckFacts::CheckFacts(const std::shared_ptr<const ValidModule>& valid, const Plan& plan)
-    : module(**valid), f(plan.function()), steps(plan), slots_(value_slots(valid, plan.function())), ops_(f.insts.size()) {
+    : module(**valid),
+      f(plan.function()),
+      steps(plan),
+      slots_(value_slots(valid, plan.function())),
+      ops_(f.insts.size()) {
   std::vector<uint8_t> body(f.regions.size(), 0);
   for (RegionId r = 0; r < f.regions.size(); ++r) {
     const InstId parent = f.regions[r].parent;
-    if (parent != kNone) body[r] = ops_[parent].in_body || f.insts[parent].op == Opcode::Reduce || f.insts[parent].op == Opcode::Scan;
+    if (parent != kNone)
+      body[r] = ops_[parent].in_body || f.insts[parent].op == Opcode::Reduce || f.insts[parent].op == Opcode::Scan;
     for (InstId i = f.regions[r].begin; i < f.regions[r].end; i = f.insts[i].next) ops_[i].in_body = body[r] != 0;
   }
   const auto operand = [&](InstId i, std::initializer_list<std::string_view> names) {
@@ -61,7 +66,8 @@ CheckFacts::CheckFacts(const std::shared_ptr<const ValidModule>& valid, const Pl
     for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
       if (is_tile(f.result(i, k))) o.loaded = f.result(i, k);
     const TypeId through = f.type(o.view != kNone ? o.view : o.pointers);
-    o.element_bits = info(module.types.element_of(o.view != kNone ? through : module.types.pointee_of(through))).memory_bits;
+    o.element_bits =
+        info(module.types.element_of(o.view != kNone ? through : module.types.pointee_of(through))).memory_bits;
   }
   carries();
 }
@@ -81,7 +87,8 @@ void CheckFacts::carries() {
     const auto to_args = [&](InstId loop, size_t skip_operands) {
       const Region& r = f.region(loop);
       const uint32_t iv = f.insts[loop].op == Opcode::For ? 1 : 0;
-      for (uint32_t k = 0; k + iv < r.arg_count; ++k) ops_[i].before.push_back({operands[skip_operands + k], r.first_arg + iv + k});
+      for (uint32_t k = 0; k + iv < r.arg_count; ++k)
+        ops_[i].before.push_back({operands[skip_operands + k], r.first_arg + iv + k});
     };
     const auto to_results = [&](InstId op) {
       for (uint32_t k = 0; k < f.insts[op].result_count; ++k) ops_[i].before.push_back({operands[k], f.result(op, k)});
@@ -89,13 +96,23 @@ void CheckFacts::carries() {
     switch (f.insts[i].op) {
       case Opcode::For:
         to_args(i, 3);
-        for (uint32_t k = 0; k < f.insts[i].result_count; ++k) ops_[i].after.push_back({f.region(i).first_arg + 1 + k, f.result(i, k)});
+        for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
+          ops_[i].after.push_back({f.region(i).first_arg + 1 + k, f.result(i, k)});
         break;
-      case Opcode::Loop: to_args(i, 0); break;
-      case Opcode::Continue: to_args(enclosing(i, Opcode::For, Opcode::Loop), 0); break;
-      case Opcode::Break: to_results(enclosing(i, Opcode::Loop)); break;
-      case Opcode::Yield: to_results(parents[i]); break;
-      default: break;
+      case Opcode::Loop:
+        to_args(i, 0);
+        break;
+      case Opcode::Continue:
+        to_args(enclosing(i, Opcode::For, Opcode::Loop), 0);
+        break;
+      case Opcode::Break:
+        to_results(enclosing(i, Opcode::Loop));
+        break;
+      case Opcode::Yield:
+        to_results(parents[i]);
+        break;
+      default:
+        break;
     }
   }
 }

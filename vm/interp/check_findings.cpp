@@ -8,7 +8,8 @@
 namespace tile {
 
 std::string block_name(const Grid& g, uint64_t linear) {
-  return "(" + std::to_string(linear % g.x) + ", " + std::to_string(linear / g.x % g.y) + ", " + std::to_string(linear / g.x / g.y) + ")";
+  return "(" + std::to_string(linear % g.x) + ", " + std::to_string(linear / g.x % g.y) + ", " +
+         std::to_string(linear / g.x / g.y) + ")";
 }
 
 std::string element_name(const std::vector<int64_t>& shape, size_t element) {
@@ -61,7 +62,8 @@ void Findings::launch_end(const Launch& launch) {
     Diagnostic d;
     d.code = e.finding.code;
     d.place = module.place(f, e.finding.inst);
-    d.message = std::string(f.def(e.finding.inst).name) + ": " + e.finding.message + (e.finding.names_blocks ? "" : ", in block " + e.where);
+    d.message = std::string(f.def(e.finding.inst).name) + ": " + e.finding.message +
+                (e.finding.names_blocks ? "" : ", in block " + e.where);
     for (auto& [inst, text] : e.finding.others) d.notes.push_back({module.place(f, inst), std::move(text)});
     d.help = std::move(e.finding.help);
     launch.diags->error(std::move(d));
@@ -69,7 +71,9 @@ void Findings::launch_end(const Launch& launch) {
   Place place;
   place.function = module.str(f.name);
   if (entries_.size() > CheckOptions::kMaxFindings)
-    launch.diags->warn(place, (overflow_ ? "more than " : "") + std::to_string(entries_.size()) + " places were found; the first " + std::to_string(CheckOptions::kMaxFindings) + " are shown");
+    launch.diags->warn(place, (overflow_ ? "more than " : "") + std::to_string(entries_.size()) +
+                                  " places were found; the first " + std::to_string(CheckOptions::kMaxFindings) +
+                                  " are shown");
   for (const std::string& text : remarks_) launch.diags->warn(place, text);
   entries_.clear();
 }

@@ -1,4 +1,5 @@
-// Collects what checkers find: each kind and place once, the same one for every number of threads where that is possible.
+// Collects what checkers find: each kind and place once, the same one for every number of threads where that is
+// possible.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,8 @@ class Findings {
   };
 
   void launch_begin();
-  /// True if a finding of this kind and place is of use: none is known, or one of a later block. Cheap next to making its text.
+  /// True if a finding of this kind and place is of use: none is known, or one of a later block. Cheap next to making
+  /// its text.
   [[nodiscard]] bool wanted(const Exec& x, Code code, InstId inst, InstId other = kNone);
   void add(const Exec& x, Finding f);
   /// A remark about the check itself, once.

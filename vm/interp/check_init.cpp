@@ -14,7 +14,8 @@ void WrittenMemory::launch_begin(const Launch& launch) {
     memory_[allocation] = {a->size, std::make_unique<std::atomic<uint8_t>[]>(static_cast<size_t>(a->size))};
   };
   for (const size_t a : uninitialised_) add(a);
-  const bool allocas = std::any_of(f.insts.begin(), f.insts.end(), [](const Inst& i) { return i.op == Opcode::Alloca; });
+  const bool allocas =
+      std::any_of(f.insts.begin(), f.insts.end(), [](const Inst& i) { return i.op == Opcode::Alloca; });
   if (!allocas) return;
   // The machine adds the allocas of all workers last.
   size_t end = 0;
@@ -50,11 +51,12 @@ namespace {
 
 class InitCheck : public CheckPart {
  public:
-  InitCheck(const CheckFacts& facts, Findings& findings, WrittenMemory& written) : CheckPart(facts, findings), written_(written) {}
+  InitCheck(const CheckFacts& facts, Findings& findings, WrittenMemory& written)
+      : CheckPart(facts, findings), written_(written) {}
 
-  [[nodiscard]] bool watches_memory() const override { return true; }
+  [[nodiscard]] bool watches_memory() const override { return written_.any(); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
-    if (!written_.any() || a.kind == MemoryAccess::Kind::Write) return;
+    if (a.kind == MemoryAccess::Kind::Write) return;
     for_each_run(a, [&](uint64_t address, uint64_t bytes) {
       const uint64_t miss = written_.first_unwritten(address, bytes);
       if (miss == address + bytes || !findings.wanted(x, Code::T0113, s.inst)) return;

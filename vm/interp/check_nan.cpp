@@ -6,8 +6,8 @@
 namespace tile {
 namespace {
 
-/// True if some element has all bits of `exponent` set: infinity or NaN. One more in the lowest place of the exponent then carries into
-/// the sign: no branch and no comparison, so that this runs as fast as memory is read.
+/// True if some element has all bits of `exponent` set: infinity or NaN. One more in the lowest place of the exponent
+/// then carries into the sign: no branch and no comparison, so that this runs as fast as memory is read.
 template <class T>
 bool any_special(const std::byte* p, size_t n, T exponent) {
   const T* v = reinterpret_cast<const T*>(p);
@@ -16,7 +16,8 @@ bool any_special(const std::byte* p, size_t n, T exponent) {
   T found[kLanes] = {};
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    for (size_t k = 0; k < kLanes; ++k) found[k] = static_cast<T>(found[k] | static_cast<T>((v[i + k] & exponent) + lowest));
+    for (size_t k = 0; k < kLanes; ++k)
+      found[k] = static_cast<T>(found[k] | static_cast<T>((v[i + k] & exponent) + lowest));
   for (; i < n; ++i) found[0] = static_cast<T>(found[0] | static_cast<T>((v[i] & exponent) + lowest));
   T any = 0;
   for (const T one : found) any = static_cast<T>(any | one);
@@ -25,10 +26,15 @@ bool any_special(const std::byte* p, size_t n, T exponent) {
 
 bool any_special(ElementType e, const std::byte* p, size_t n) {
   switch (e) {
-    case ElementType::F32: case ElementType::TF32: return any_special<uint32_t>(p, n, 0x7F800000u);
-    case ElementType::F64: return any_special<uint64_t>(p, n, 0x7FF0000000000000u);
-    case ElementType::F16: return any_special<uint16_t>(p, n, 0x7C00u);
-    case ElementType::BF16: return any_special<uint16_t>(p, n, 0x7F80u);
+    case ElementType::F32:
+    case ElementType::TF32:
+      return any_special<uint32_t>(p, n, 0x7F800000u);
+    case ElementType::F64:
+      return any_special<uint64_t>(p, n, 0x7FF0000000000000u);
+    case ElementType::F16:
+      return any_special<uint16_t>(p, n, 0x7C00u);
+    case ElementType::BF16:
+      return any_special<uint16_t>(p, n, 0x7F80u);
     default:
       for (size_t i = 0; i < n; ++i) {
         const double v = decode(e, read_bits(p, info(e).storage, i));
@@ -48,7 +54,8 @@ class NanCheck : public CheckPart {
         const ElementType e = facts.element(f.result(i));
         std::vector<uint64_t> copy(a.bytes.size() / 8 + 1);  // aligned
         std::memcpy(copy.data(), a.bytes.data(), a.bytes.size());
-        known_[f.result(i)] = any_special(e, reinterpret_cast<const std::byte*>(copy.data()), a.bytes.size() / info(e).storage);
+        known_[f.result(i)] =
+            any_special(e, reinterpret_cast<const std::byte*>(copy.data()), a.bytes.size() / info(e).storage);
       }
   }
 
@@ -79,8 +86,11 @@ class NanCheck : public CheckPart {
   /// Operations that compute: not those that fetch or move elements.
   [[nodiscard]] bool computes(InstId i) const {
     switch (f.insts[i].op) {
-      case Opcode::Bitcast: case Opcode::Unpack: return false;
-      default: return !facts.op(i).memory;
+      case Opcode::Bitcast:
+      case Opcode::Unpack:
+        return false;
+      default:
+        return !facts.op(i).memory;
     }
   }
 
@@ -104,7 +114,13 @@ class NanCheck : public CheckPart {
       const double value = decode(facts.element(v), read_bits(facts.data(x, v), t.storage, e));
       if (value - value == 0) continue;
       const char* what = value != value ? "NaN" : value > 0 ? "inf" : "-inf";
-      findings.add(x, {Code::W0002, i, (facts.type(v).shape.empty() ? "the result" : "element " + element_name(facts.type(v).shape, e)) + " is " + what + ", and no operand has an infinity or NaN", {}, {}});
+      findings.add(x,
+                   {Code::W0002,
+                    i,
+                    (facts.type(v).shape.empty() ? "the result" : "element " + element_name(facts.type(v).shape, e)) +
+                        " is " + what + ", and no operand has an infinity or NaN",
+                    {},
+                    {}});
       return;
     }
   }
@@ -115,6 +131,8 @@ class NanCheck : public CheckPart {
 
 }  // namespace
 
-std::unique_ptr<CheckPart> make_nan_check(const CheckFacts& facts, Findings& findings) { return std::make_unique<NanCheck>(facts, findings); }
+std::unique_ptr<CheckPart> make_nan_check(const CheckFacts& facts, Findings& findings) {
+  return std::make_unique<NanCheck>(facts, findings);
+}
 
 }  // namespace tile

@@ -1,4 +1,5 @@
-// The check `order`: two accesses of one block to the same bytes, one of them a write, with no chain of tokens between them.
+// The check `order`: two accesses of one block to the same bytes, one of them a write, with no chain of tokens between
+// them.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +11,8 @@ namespace {
 
 class OrderCheck : public CheckPart {
  public:
-  OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) : CheckPart(facts, findings), tokens_(tokens) {}
+  OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens)
+      : CheckPart(facts, findings), tokens_(tokens) {}
 
   void launch_begin(const Launch& launch) override {
     if (workers_.size() != launch.threads) workers_ = std::vector<Worker>(launch.threads);
@@ -46,8 +48,9 @@ class OrderCheck : public CheckPart {
     const auto& op = facts.op(s.inst);
     bool twice = false;
     for_each_run(a, [&](uint64_t address, uint64_t bytes) {
-      w.shadow.update(address, bytes,
-                      [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(x, c, now, at, &twice) : read(x, c, now, at); });
+      w.shadow.update(address, bytes, [&](const ShadowCell& c, uint64_t at) {
+        return op.writes ? written(x, c, now, at, &twice) : read(x, c, now, at);
+      });
     });
     if (!twice || a.kind != MemoryAccess::Kind::Write || op.element_bits < 8) return;
     if (elements_of(a) == 1) {
@@ -66,8 +69,9 @@ class OrderCheck : public CheckPart {
   struct Worker {
     Shadow shadow;
     Node last = 0;
-    std::vector<std::pair<InstId, InstId>> found;    // in this block
-    std::vector<std::pair<size_t, uint64_t>> twice;  // elements of a step that writes some bytes twice, and their addresses
+    std::vector<std::pair<InstId, InstId>> found;  // in this block
+    std::vector<std::pair<size_t, uint64_t>>
+        twice;  // elements of a step that writes some bytes twice, and their addresses
   };
   enum class Relation { None, Before, Unordered };
 
@@ -76,7 +80,8 @@ class OrderCheck : public CheckPart {
     const TokenGraph& g = *tokens_.graph(x);
     if (earlier == now || !g.holds(earlier)) return Relation::None;
     const InstId first = g.inst(earlier), second = g.inst(now);
-    // A pair that was found is not searched for again: that would take long in loops, where nothing is found over and over.
+    // A pair that was found is not searched for again: that would take long in loops, where nothing is found over and
+    // over.
     auto& found = workers_[x.worker].found;
     if (std::find(found.begin(), found.end(), std::pair(first, second)) != found.end()) return Relation::Unordered;
     if (g.ordered(earlier, now)) return Relation::Before;
@@ -90,22 +95,32 @@ class OrderCheck : public CheckPart {
   void report(Exec& x, InstId first, InstId second, uint64_t at) {
     if (!findings.wanted(x, Code::T0115, second, first)) return;
     const bool same = first == second;
-    findings.add(x, {Code::T0115, second,
-                     std::string(facts.op(second).writes ? "writes" : "reads") + " bytes that " + (same ? "an earlier execution of it" : std::string(f.def(first).name)) +
-                         (facts.op(first).writes ? " wrote" : " read") + ", and no chain of tokens orders the two: " + x.memory.describe(at),
-                     {{first, same ? "the earlier one did not hand its token on" : "the other access"}},
-                     same ? "carry the token through the loop" : "give the later operation the token of the earlier one"});
+    findings.add(x,
+                 {Code::T0115,
+                  second,
+                  std::string(facts.op(second).writes ? "writes" : "reads") + " bytes that " +
+                      (same ? "an earlier execution of it" : std::string(f.def(first).name)) +
+                      (facts.op(first).writes ? " wrote" : " read") +
+                      ", and no chain of tokens orders the two: " + x.memory.describe(at),
+                  {{first, same ? "the earlier one did not hand its token on" : "the other access"}},
+                  same ? "carry the token through the loop" : "give the later operation the token of the earlier one"});
+  }
+  /// True if this block has not touched the cell's bytes: numbers only grow.
+  bool untouched(const Exec& x, const ShadowCell& c) const {
+    return std::max({c.write, c.other, c.read, c.read2}) < workers_[x.worker].last;
   }
   ShadowCell written(Exec& x, const ShadowCell& c, Node now, uint64_t at, bool* twice) {
     *twice = *twice || c.write == now;
     ShadowCell n;
     n.write = now;
+    if (untouched(x, c)) return n;
     for (const Node earlier : {c.write, c.other})
       if (relation(x, earlier, now, at, true) == Relation::Unordered && n.other == 0) n.other = earlier;
     for (const Node earlier : {c.read, c.read2}) (void)relation(x, earlier, now, at, true);
     return n;
   }
   ShadowCell read(Exec& x, const ShadowCell& c, Node now, uint64_t at) {
+    if (untouched(x, c)) return {0, 0, now, 0};
     const TokenGraph& g = *tokens_.graph(x);
     ShadowCell n = c;
     if (!g.holds(c.write)) n.write = 0;
@@ -123,7 +138,8 @@ class OrderCheck : public CheckPart {
     return n;
   }
 
-  /// Some bytes were written twice by the step that is done: elements that are not in memory were overwritten by others.
+  /// Some bytes were written twice by the step that is done: elements that are not in memory were overwritten by
+  /// others.
   void check_twice(Exec& x, const Step& s) {
     const auto& op = facts.op(s.inst);
     if (op.pointers == kNone) {
@@ -140,11 +156,16 @@ class OrderCheck : public CheckPart {
     const auto& op = facts.op(s.inst);
     const size_t size = info(facts.element(op.value)).storage;
     const std::byte* memory = x.memory.resolve(address, size);
-    if (!memory || std::memcmp(memory, facts.data(x, op.value) + element * size, size) == 0 || !findings.wanted(x, Code::T0115, s.inst)) return;
-    findings.add(x, {Code::T0115, s.inst,
-                     "element " + element_name(facts.type(op.value).shape, element) + " and another element of the same tile are stored with different values to " +
+    if (!memory || std::memcmp(memory, facts.data(x, op.value) + element * size, size) == 0 ||
+        !findings.wanted(x, Code::T0115, s.inst))
+      return;
+    findings.add(x, {Code::T0115,
+                     s.inst,
+                     "element " + element_name(facts.type(op.value).shape, element) +
+                         " and another element of the same tile are stored with different values to " +
                          x.memory.describe(address) + "; which of them stays is not specified",
-                     {}, {}});
+                     {},
+                     {}});
   }
 
   TokenTracker& tokens_;

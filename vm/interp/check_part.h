@@ -124,6 +124,8 @@ void for_each_element_of(const MemoryAccess& a, F&& fn) {
   return n;
 }
 
-[[nodiscard]] inline size_t allocation_of(uint64_t address) { return static_cast<size_t>(Memory::index_of(address)); }
+[[nodiscard]] inline size_t allocation_of(uint64_t address) {
+  return static_cast<size_t>(Memory::index_of(address));
+}
 
 }  // namespace tile

@@ -1,5 +1,6 @@
-// The check `race`: accesses of different blocks to the same bytes, one of them a write and one of them weak (or of a scope too small),
-// with no release and acquire between them. What a release orders, and what an acquire orders, is told by tokens.
+// The check `race`: accesses of different blocks to the same bytes, one of them a write and one of them weak (or of a
+// scope too small), with no release and acquire between them. What a release orders, and what an acquire orders, is
+// told by tokens.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -54,7 +55,8 @@ class SyncOrder {
     auto& list = blocks_[block].acquires;
     if (list.empty() || list.back() != std::pair(node, releases)) list.emplace_back(node, releases);
   }
-  /// True if the access `node` of `block`, made when `born` releases were known, comes before the access `last` of `in`.
+  /// True if the access `node` of `block`, made when `born` releases were known, comes before the access `last` of
+  /// `in`.
   [[nodiscard]] bool before(uint64_t block, Node node, uint32_t born, uint64_t in, Node last) const {
     std::vector<std::pair<uint64_t, Node>> stack{{in, last}};
     std::unordered_set<uint32_t> seen;
@@ -94,7 +96,8 @@ class SyncOrder {
 
 class RaceCheck : public CheckPart {
  public:
-  RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) : CheckPart(facts, findings), tokens_(tokens), sync_(facts.synchronises()) {
+  RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens)
+      : CheckPart(facts, findings), tokens_(tokens), sync_(facts.synchronises()) {
     if (sync_) tokens_.share(&order_.mutex);
     for (InstId i = 0; i < f.insts.size(); ++i)
       if (facts.op(i).memory) by_ordinal_.push_back(i);
@@ -108,7 +111,9 @@ class RaceCheck : public CheckPart {
     off_ = plane >= most || plane * launch.grid.z >= most;
     if (off_) findings.remark("the grid is too large for the check of races");
     // Cells of an earlier launch are known by their numbers, unless these start anew.
-    base_ = kept && !sync_ && !off_ && before_ + uint64_t{plane} * launch.grid.z * facts.accesses() < UINT32_MAX ? before_ : 0;
+    base_ = kept && !sync_ && !off_ && before_ + uint64_t{plane} * launch.grid.z * facts.accesses() < UINT32_MAX
+                ? before_
+                : 0;
     if (base_ == 0) shadow_.clear();
     before_ = base_ + plane * launch.grid.z * facts.accesses();
     order_.clear();
@@ -120,7 +125,9 @@ class RaceCheck : public CheckPart {
     const std::lock_guard lock(order_.mutex);
     order_.add_block(linear_block(x), tokens_.graph(x));
   }
-  unsigned wants(InstId i) const override { return sync_ && facts.op(i).acquire && facts.op(i).device ? kBefore | kAfter : kNever; }
+  unsigned wants(InstId i) const override {
+    return sync_ && facts.op(i).acquire && facts.op(i).device ? kBefore | kAfter : kNever;
+  }
   void before(Exec& x, const Step&) override { workers_[x.worker].touched.clear(); }
   void after(Exec& x, const Step&) override {
     // Looked up when the value has been read: what was released before that read is all there.
@@ -149,7 +156,8 @@ class RaceCheck : public CheckPart {
       if (w.node != p.node || w.block != p.block) {
         if (seen_.size() >= kMostSeen || order_.now() >= kMostSeen) {
           off_ = true;
-          findings.remark("the launch makes more than " + std::to_string(kMostSeen) + " accesses; races of later ones are not looked for");
+          findings.remark("the launch makes more than " + std::to_string(kMostSeen) +
+                          " accesses; races of later ones are not looked for");
           return;
         }
         seen_.push_back({p.block, s.inst, p.node, order_.now()});
@@ -164,7 +172,8 @@ class RaceCheck : public CheckPart {
         for_each_element_of(a, [&](size_t, uint64_t address) { w.touched.push_back(address); });
     }
     for_each_run(a, [&](uint64_t address, uint64_t bytes) {
-      shadow_.update(address, bytes, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+      shadow_.update(address, bytes,
+                     [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
     });
   }
 
@@ -234,32 +243,40 @@ class RaceCheck : public CheckPart {
     const bool swapped = a != p.inst;
     const auto does = [&](InstId i) {
       const auto& o = facts.op(i);
-      return std::string(o.writes ? "writes " : "reads ") + (o.strong ? (o.device ? "" : "(in the scope of one block) ") : "(weak) ");
+      return std::string(o.writes ? "writes " : "reads ") +
+             (o.strong ? (o.device ? "" : "(in the scope of one block) ") : "(weak) ");
     };
     const uint64_t block_a = swapped ? e.block : p.block, block_b = swapped ? p.block : e.block;
-    findings.add(*p.x, {Code::T0114, a,
-                        "block " + block_name(g, block_a) + " " + does(a) + p.x->memory.describe(at) + "; block " + block_name(g, block_b) + " " + does(b) +
-                            "the same place, and nothing orders the two",
-                        {{b, "the access of block " + block_name(g, block_b)}},
-                        sync_ ? "the token of the one must reach a release, and the token of its acquire the other" : "",
-                        true});
+    findings.add(*p.x,
+                 {Code::T0114,
+                  a,
+                  "block " + block_name(g, block_a) + " " + does(a) + p.x->memory.describe(at) + "; block " +
+                      block_name(g, block_b) + " " + does(b) + "the same place, and nothing orders the two",
+                  {{b, "the access of block " + block_name(g, block_b)}},
+                  sync_ ? "the token of the one must reach a release, and the token of its acquire the other" : "",
+                  true});
   }
+  bool untouched(const ShadowCell& c) const { return std::max({c.write, c.other, c.read, c.read2}) <= base_; }
   ShadowCell written(const Present& p, const ShadowCell& c, uint64_t at) {
     ShadowCell n;
     n.write = p.id;
+    if (untouched(c)) return n;
     for (const uint32_t id : {c.write, c.other})
       if (relation(p, id, at, true) == Relation::Unordered && n.other == 0) n.other = id;
     for (const uint32_t id : {c.read, c.read2}) {
       const Relation r = relation(p, id, at, true);
-      if (r == Relation::Unordered || (r == Relation::Own && facts.op(p.inst).strong)) (n.read == 0 ? n.read : n.read2) = id;
+      if (r == Relation::Unordered || (r == Relation::Own && facts.op(p.inst).strong))
+        (n.read == 0 ? n.read : n.read2) = id;
     }
     return n;
   }
   ShadowCell read(const Present& p, const ShadowCell& c, uint64_t at) {
+    if (untouched(c)) return {0, 0, p.id, 0};
     ShadowCell n = c;
     if (n.write <= base_) n.write = n.other = 0;
     for (const uint32_t id : {n.write, n.other}) (void)relation(p, id, at, true);
-    // Readers of two blocks are enough for a later write to meet one of another block; weak ones say more than strong ones.
+    // Readers of two blocks are enough for a later write to meet one of another block; weak ones say more than strong
+    // ones.
     const bool strong = facts.op(p.inst).device;
     for (uint32_t* slot : {&n.read, &n.read2}) {
       if (*slot == p.id) return n;
@@ -285,7 +302,8 @@ class RaceCheck : public CheckPart {
   TokenTracker& tokens_;
   const bool sync_;
   std::atomic<bool> off_{false};
-  uint64_t base_ = 0, before_ = 0;  // numbers up to base_ are from earlier launches; the next launch may begin at before_
+  uint64_t base_ = 0,
+           before_ = 0;  // numbers up to base_ are from earlier launches; the next launch may begin at before_
   Shadow shadow_;
   SyncOrder order_;
   std::deque<Seen> seen_;  // accesses by number, where blocks synchronise; under the lock of order_

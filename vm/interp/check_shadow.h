@@ -1,5 +1,5 @@
-// What a checker remembers about each byte of global memory: who touched it. Pages that are touched alike take one cell, and so do
-// blocks of pages.
+// What a checker remembers about each byte of global memory: who touched it. Pages that are touched alike take one
+// cell, and so do blocks of pages.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,9 @@ class Shadow {
   }
   [[nodiscard]] size_t chunks() const { return made_.load(std::memory_order_relaxed); }
 
-  /// Replaces the cell of every byte of [address, address + bytes) by next(cell, address of such a byte). `next` depends on the cell
-  /// alone: for a run of equal cells it is asked once. Bytes outside of all allocations are left out.
+  /// Replaces the cell of every byte of [address, address + bytes) by next(cell, address of such a byte). `next`
+  /// depends on the cell alone: for a run of equal cells it is asked once. Bytes outside of all allocations are left
+  /// out.
   template <class F>
   void update(uint64_t address, uint64_t bytes, F&& next) {
     const size_t allocation = static_cast<size_t>(Memory::index_of(address));

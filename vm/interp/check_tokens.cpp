@@ -68,7 +68,8 @@ bool TokenGraph::ordered(Node before, Node after) const {
 }
 
 void TokenTracker::launch_begin(const Launch& launch) {
-  if (workers_.size() != launch.threads) workers_.assign(launch.threads, {});  // else numbers go on from launch to launch too
+  if (workers_.size() != launch.threads)
+    workers_.assign(launch.threads, {});  // else numbers go on from launch to launch too
   for (Worker& w : workers_) w.value.assign(f.value_types.size(), 0);
 }
 
@@ -107,12 +108,16 @@ void TokenTracker::tokens(Exec& x, InstId i) {
   }
   if (o.memory) {
     w.current = result;
-    if (result == 0) findings.remark("a block makes more than " + std::to_string(TokenGraph::kMaxNodes) + " accesses; the order of later ones is not checked");
+    if (result == 0)
+      findings.remark("a block makes more than " + std::to_string(TokenGraph::kMaxNodes) +
+                      " accesses; the order of later ones is not checked");
   }
   if (o.token != kNone) w.value[o.token] = result;
 }
 
-void TokenTracker::before(Exec& x, const Step& s) { tokens(x, s.inst); }
+void TokenTracker::before(Exec& x, const Step& s) {
+  tokens(x, s.inst);
+}
 
 void TokenTracker::carry(Exec& x, std::span<const Carry> moves) {
   Worker& w = workers_[x.worker];

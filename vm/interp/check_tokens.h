@@ -1,4 +1,5 @@
-// Order that tokens make between the memory operations of a block: a graph that grows with every access, and questions to it.
+// Order that tokens make between the memory operations of a block: a graph that grows with every access, and questions
+// to it.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,8 @@ class TokenGraph {
   using Node = uint32_t;  ///< 0: a token that waits for nothing
   /// Accesses of one block that are followed; later ones count as ordered.
   static constexpr size_t kMaxNodes = size_t{1} << 24;
-  static constexpr size_t kMaxSearch = size_t{1} << 16;  ///< nodes of one search; what is not found by then counts as ordered
+  static constexpr size_t kMaxSearch = size_t{1}
+                                       << 16;  ///< nodes of one search; what is not found by then counts as ordered
 
   explicit TokenGraph(Node first) : base_(first) {}
   /// An empty graph again, numbered from `first`.
@@ -38,9 +40,9 @@ class TokenGraph {
 
  private:
   struct Entry {
-    InstId inst;        // kNone: a join
-    uint32_t pred;      // node; joins: where their list starts
-    Node all_before;    // every access up to this number is waited for: answers most questions at once
+    InstId inst;      // kNone: a join
+    uint32_t pred;    // node; joins: where their list starts
+    Node all_before;  // every access up to this number is waited for: answers most questions at once
   };
   [[nodiscard]] Node covered(Node n) const { return holds(n) ? entries_[n - base_].all_before : base_ - 1; }
   [[nodiscard]] bool is_join(Node n) const { return entries_[n - base_].inst == kNone; }

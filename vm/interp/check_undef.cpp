@@ -1,4 +1,5 @@
-// The check `undef`: unspecified values that are stored, printed, or decide an address, a mask, an index or a condition.
+// The check `undef`: unspecified values that are stored, printed, or decide an address, a mask, an index or a
+// condition.
 #include "vm/interp/check_undef.h"
 
 #include "vm/interp/check_init.h"
@@ -22,7 +23,8 @@ class UndefCheck : public CheckPart {
     if (facts.op(i).in_body) return kNever;
     if (facts.op(i).memory) return facts.op(i).loaded != kNone ? kBefore | kAfter : kBefore;
     if (!use_[i].empty()) return kBefore;
-    const bool flows = f.insts[i].result_count > 0 && f.insts[i].operand_count > 0 && facts.is_tile(f.result(i)) && facts.is_tile(f.operands(i)[0]);
+    const bool flows = f.insts[i].result_count > 0 && f.insts[i].operand_count > 0 && facts.is_tile(f.result(i)) &&
+                       facts.is_tile(f.operands(i)[0]);
     return flows ? kBefore : kNever;
   }
   void silent(Exec& x, InstId i) override { flow(x, i); }
@@ -47,7 +49,8 @@ class UndefCheck : public CheckPart {
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     Worker& w = workers_[x.worker];
     const auto& op = facts.op(s.inst);
-    for (const Use& u : {Use{op.pointers, "address"}, Use{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored value"}}) {
+    for (const Use& u :
+         {Use{op.pointers, "address"}, Use{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored value"}}) {
       if (u.value == kNone || !w.values[u.value]) continue;
       const std::vector<Mark>& m = *w.values[u.value];
       bool done = false;
@@ -65,7 +68,8 @@ class UndefCheck : public CheckPart {
     Worker& w = workers_[x.worker];
     Marks& to = w.values[op.loaded];
     to = nullptr;
-    if (w.outside && w.covered < facts.count(op.loaded) && w.marks.empty()) w.marks.assign(facts.count(op.loaded), w.outside);
+    if (w.outside && w.covered < facts.count(op.loaded) && w.marks.empty())
+      w.marks.assign(facts.count(op.loaded), w.outside);
     if (!w.marks.empty()) to = std::make_shared<const std::vector<Mark>>(std::move(w.marks));
     w.marks.clear();
   }
@@ -85,8 +89,8 @@ class UndefCheck : public CheckPart {
     std::vector<Marks> values;  // by value
     std::vector<Marks> moved;
     // The load that runs.
-    std::vector<Mark> marks;    // of its result; empty: none so far
-    Mark outside = 0;           // of elements that no access touches
+    std::vector<Mark> marks;  // of its result; empty: none so far
+    Mark outside = 0;         // of elements that no access touches
     size_t covered = 0;
   };
 
@@ -97,16 +101,26 @@ class UndefCheck : public CheckPart {
         if (facts.is_tile(v)) use_[i].push_back({v, what});
     };
     switch (f.insts[i].op) {
-      case Opcode::If: case Opcode::Assert: use_[i].push_back({operands[0], "condition"}); return;
+      case Opcode::If:
+      case Opcode::Assert:
+        use_[i].push_back({operands[0], "condition"});
+        return;
       case Opcode::For:
         for (size_t k = 0; k < 3; ++k) use_[i].push_back({operands[k], "loop bound"});
         return;
-      case Opcode::MakeTensorView: use_all("address or extent"); return;
-      case Opcode::PrintTko: use_all("printed value"); return;
-      case Opcode::Extract: case Opcode::Insert:
-        for (size_t k = f.insts[i].op == Opcode::Insert ? 2 : 1; k < operands.size(); ++k) use_[i].push_back({operands[k], "index"});
+      case Opcode::MakeTensorView:
+        use_all("address or extent");
         return;
-      default: break;
+      case Opcode::PrintTko:
+        use_all("printed value");
+        return;
+      case Opcode::Extract:
+      case Opcode::Insert:
+        for (size_t k = f.insts[i].op == Opcode::Insert ? 2 : 1; k < operands.size(); ++k)
+          use_[i].push_back({operands[k], "index"});
+        return;
+      default:
+        break;
     }
     if (!facts.op(i).memory) return;
     if (facts.op(i).mask != kNone) use_[i].push_back({facts.op(i).mask, "mask"});
@@ -125,8 +139,15 @@ class UndefCheck : public CheckPart {
   }
   [[nodiscard]] bool alias(InstId i) const {
     switch (f.insts[i].op) {
-      case Opcode::Assume: case Opcode::Reshape: case Opcode::PtrToPtr: case Opcode::IntToPtr: case Opcode::PtrToInt: case Opcode::Bitcast: return true;
-      default: return false;
+      case Opcode::Assume:
+      case Opcode::Reshape:
+      case Opcode::PtrToPtr:
+      case Opcode::IntToPtr:
+      case Opcode::PtrToInt:
+      case Opcode::Bitcast:
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -150,7 +171,8 @@ class UndefCheck : public CheckPart {
     const uint8_t* mask = facts.data<uint8_t>(x, op.mask);
     for (size_t e = 0; e < n; ++e) {
       if (mask[e]) continue;
-      const Mark m = op.padding != kNone ? (*w.values[op.padding])[e] : mark_of(i, atomic ? Origin::MaskedAtomic : Origin::Masked);
+      const Mark m =
+          op.padding != kNone ? (*w.values[op.padding])[e] : mark_of(i, atomic ? Origin::MaskedAtomic : Origin::Masked);
       if (m == 0) continue;
       if (w.marks.empty()) w.marks.assign(n, 0);
       w.marks[e] = m;
@@ -175,10 +197,14 @@ class UndefCheck : public CheckPart {
   void report(Exec& x, InstId i, const char* what, ValueId value, size_t element, Mark m) {
     const InstId from = inst_of(m);
     if (findings.wanted(x, Code::T0116, i, from))
-      findings.add(x, {Code::T0116, i,
-                       (facts.type(value).shape.empty() ? "" : "element " + element_name(facts.type(value).shape, element) + " of ") + "the " + what + " " +
-                           facts.name(value) + " has no specified value",
-                       {{from, std::string("it comes from here: ") + origin_text(origin_of(m))}}, {}});
+      findings.add(
+          x, {Code::T0116,
+              i,
+              (facts.type(value).shape.empty() ? ""
+                                               : "element " + element_name(facts.type(value).shape, element) + " of ") +
+                  "the " + what + " " + facts.name(value) + " has no specified value",
+              {{from, std::string("it comes from here: ") + origin_text(origin_of(m))}},
+              {}});
     if (stop_) x.launch.stop.store(true);
   }
 
@@ -191,7 +217,8 @@ class UndefCheck : public CheckPart {
 
 }  // namespace
 
-std::unique_ptr<CheckPart> make_undef_check(const CheckFacts& facts, Findings& findings, WrittenMemory& written, bool stop) {
+std::unique_ptr<CheckPart> make_undef_check(const CheckFacts& facts, Findings& findings, WrittenMemory& written,
+                                            bool stop) {
   return std::make_unique<UndefCheck>(facts, findings, written, stop);
 }
 

@@ -1,5 +1,5 @@
-// Handing marks of unspecified elements from operands to results. Exact where an element has few sources (elementwise, shapes, select);
-// a sum or product is marked if any term is.
+// Handing marks of unspecified elements from operands to results. Exact where an element has few sources (elementwise,
+// shapes, select); a sum or product is marked if any term is.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -42,24 +42,39 @@ size_t linear(const std::vector<int64_t>& shape, const std::vector<int64_t>& at)
 
 const char* origin_text(Origin o) {
   switch (o) {
-    case Origin::OutsideArray: return "elements outside the array, of a view without padding value";
-    case Origin::Masked: return "elements whose mask is 0, without a value for them";
-    case Origin::Unwritten: return "memory that nobody has written";
-    case Origin::DivideByZero: return "an integer division by zero";
-    case Origin::DivideOverflow: return "the smallest number divided by -1";
-    case Origin::Shift: return "a shift by the width of the type or more";
-    case Origin::FloatToInt: return "a float outside the range of the integer type";
-    case Origin::MaskedAtomic: return "old values of elements whose mask is 0";
-    case Origin::kCount: break;
+    case Origin::OutsideArray:
+      return "elements outside the array, of a view without padding value";
+    case Origin::Masked:
+      return "elements whose mask is 0, without a value for them";
+    case Origin::Unwritten:
+      return "memory that nobody has written";
+    case Origin::DivideByZero:
+      return "an integer division by zero";
+    case Origin::DivideOverflow:
+      return "the smallest number divided by -1";
+    case Origin::Shift:
+      return "a shift by the width of the type or more";
+    case Origin::FloatToInt:
+      return "a float outside the range of the integer type";
+    case Origin::MaskedAtomic:
+      return "old values of elements whose mask is 0";
+    case Origin::kCount:
+      break;
   }
   return "";
 }
 
 bool UndefFlow::makes(InstId i) const {
   switch (f_.insts[i].op) {
-    case Opcode::DivI: case Opcode::RemI: case Opcode::ShLI: case Opcode::ShRI: return true;
-    case Opcode::FToI: return facts_.attr(i, "saturating", 0) == 0;
-    default: return false;
+    case Opcode::DivI:
+    case Opcode::RemI:
+    case Opcode::ShLI:
+    case Opcode::ShRI:
+      return true;
+    case Opcode::FToI:
+      return facts_.attr(i, "saturating", 0) == 0;
+    default:
+      return false;
   }
 }
 
@@ -70,13 +85,30 @@ Marks UndefFlow::result(const Exec& x, InstId i, const std::vector<Marks>& value
   const ValueId result = f_.result(i);
   Out out(facts_.count(result), 0);
   switch (f_.insts[i].op) {
-    case Opcode::Select: select(x, i, values, out); break;
-    case Opcode::Reshape: case Opcode::Broadcast: case Opcode::Permute: case Opcode::Cat: case Opcode::Extract: case Opcode::Insert: case Opcode::Pack:
-    case Opcode::Unpack: shape(x, i, values, out); break;
-    case Opcode::Reduce: case Opcode::Scan: reduction(i, values, out); break;
-    case Opcode::MmaF: case Opcode::MmaI: matrix(i, values, out); break;
+    case Opcode::Select:
+      select(x, i, values, out);
+      break;
+    case Opcode::Reshape:
+    case Opcode::Broadcast:
+    case Opcode::Permute:
+    case Opcode::Cat:
+    case Opcode::Extract:
+    case Opcode::Insert:
+    case Opcode::Pack:
+    case Opcode::Unpack:
+      shape(x, i, values, out);
+      break;
+    case Opcode::Reduce:
+    case Opcode::Scan:
+      reduction(i, values, out);
+      break;
+    case Opcode::MmaF:
+    case Opcode::MmaI:
+      matrix(i, values, out);
+      break;
     default: {
-      const bool alike = std::all_of(operands.begin(), operands.end(), [&](ValueId v) { return facts_.is_tile(v) && facts_.count(v) == out.size(); });
+      const bool alike = std::all_of(operands.begin(), operands.end(),
+                                     [&](ValueId v) { return facts_.is_tile(v) && facts_.count(v) == out.size(); });
       if (alike) {
         elementwise(x, i, values, out);
         break;
@@ -95,11 +127,16 @@ Marks UndefFlow::result(const Exec& x, InstId i, const std::vector<Marks>& value
 // x and 0, x * 0, x or ~0 are what they are, whatever x is.
 bool UndefFlow::absorbs(const Exec& x, InstId i, ValueId other, size_t element) const {
   const ElementInfo& t = info(facts_.element(other));
-  const uint64_t bits = read_bits(facts_.data(x, other), t.storage, element), ones = t.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << t.bits) - 1;
+  const uint64_t bits = read_bits(facts_.data(x, other), t.storage, element),
+                 ones = t.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << t.bits) - 1;
   switch (f_.insts[i].op) {
-    case Opcode::AndI: case Opcode::MulI: return (bits & ones) == 0;
-    case Opcode::OrI: return (bits & ones) == ones;
-    default: return false;
+    case Opcode::AndI:
+    case Opcode::MulI:
+      return (bits & ones) == 0;
+    case Opcode::OrI:
+      return (bits & ones) == ones;
+    default:
+      return false;
   }
 }
 
@@ -110,7 +147,8 @@ void UndefFlow::elementwise(const Exec& x, InstId i, const std::vector<Marks>& v
     if (!m) continue;
     const ValueId other = operands.size() == 2 ? operands[1 - k] : kNone;
     for (size_t e = 0; e < out.size(); ++e)
-      if ((*m)[e] && !out[e] && !(other != kNone && !(values[other] && (*values[other])[e]) && absorbs(x, i, other, e))) out[e] = (*m)[e];
+      if ((*m)[e] && !out[e] && !(other != kNone && !(values[other] && (*values[other])[e]) && absorbs(x, i, other, e)))
+        out[e] = (*m)[e];
   }
   if (makes(i)) made(x, i, out);
 }
@@ -159,9 +197,11 @@ void UndefFlow::select(const Exec& x, InstId i, const std::vector<Marks>& values
   }
 }
 
-std::vector<int64_t> UndefFlow::slice_start(const Exec& x, InstId i, size_t first_index, const std::vector<int64_t>& part) const {
+std::vector<int64_t> UndefFlow::slice_start(const Exec& x, InstId i, size_t first_index,
+                                            const std::vector<int64_t>& part) const {
   std::vector<int64_t> start;
-  for (size_t d = 0; d < part.size(); ++d) start.push_back(static_cast<int64_t>(*facts_.data<uint32_t>(x, facts_.operands(i)[first_index + d])) * part[d]);
+  for (size_t d = 0; d < part.size(); ++d)
+    start.push_back(static_cast<int64_t>(*facts_.data<uint32_t>(x, facts_.operands(i)[first_index + d])) * part[d]);
   return start;
 }
 
@@ -174,13 +214,16 @@ void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values,
     if (!source) return;
     for_each_index(to, [&](size_t n, const std::vector<int64_t>& at) { out[n] = (*source)[linear(from, index(at))]; });
   };
-  const auto inside = [](const std::vector<int64_t>& start, const std::vector<int64_t>& part, const std::vector<int64_t>& whole) {
+  const auto inside = [](const std::vector<int64_t>& start, const std::vector<int64_t>& part,
+                         const std::vector<int64_t>& whole) {
     for (size_t d = 0; d < part.size(); ++d)
       if (start[d] + part[d] > whole[d]) return false;  // the operation is about to trap
     return true;
   };
   switch (f_.insts[i].op) {
-    case Opcode::Reshape: out = *source; break;
+    case Opcode::Reshape:
+      out = *source;
+      break;
     case Opcode::Broadcast:
       at_source([&](std::vector<int64_t> at) {
         for (size_t d = 0; d < at.size(); ++d)
@@ -231,7 +274,9 @@ void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values,
       break;
     }
     default: {  // pack and unpack: elements and bytes share bits
-      const auto bits = [&](ValueId v) { return facts_.element(v) == ElementType::TF32 ? size_t{32} : size_t{info(facts_.element(v)).bits}; };
+      const auto bits = [&](ValueId v) {
+        return facts_.element(v) == ElementType::TF32 ? size_t{32} : size_t{info(facts_.element(v)).bits};
+      };
       const size_t wide = bits(operands[0]), narrow = bits(f_.result(i));
       for (size_t e = 0; e < source->size(); ++e)
         if ((*source)[e])
@@ -245,7 +290,8 @@ void UndefFlow::matrix(InstId i, const std::vector<Marks>& values, Out& out) con
   const auto operands = facts_.operands(i);
   const auto& l = facts_.type(operands[0]).shape;
   const auto& r = facts_.type(operands[1]).shape;
-  const size_t rank = l.size(), m = static_cast<size_t>(l[rank - 2]), k = static_cast<size_t>(l[rank - 1]), n = static_cast<size_t>(r[rank - 1]);
+  const size_t rank = l.size(), m = static_cast<size_t>(l[rank - 2]), k = static_cast<size_t>(l[rank - 1]),
+               n = static_cast<size_t>(r[rank - 1]);
   const Marks &lhs = values[operands[0]], &rhs = values[operands[1]], &acc = values[operands[2]];
   for (size_t batch = 0; batch < out.size() / (m * n); ++batch) {
     // A marked factor marks its row or column.
