@@ -1,16 +1,13 @@
 // Interning of attributes.
 #include "vm/ir/attributes.h"
 
+#include "vm/ir/hash_mix.h"
+
 #include <functional>
 #include <string_view>
 
 namespace tile {
 namespace {
-
-uint64_t mix(uint64_t h, uint64_t x) {
-  h ^= x + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
-  return h * 0xBF58476D1CE4E5B9ull;
-}
 
 uint64_t hash(const Attr& a) {
   uint64_t h = mix(static_cast<uint64_t>(a.tag), a.type);

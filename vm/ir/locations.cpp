@@ -1,13 +1,10 @@
 // Interning of debug locations and scopes.
 #include "vm/ir/locations.h"
 
+#include "vm/ir/hash_mix.h"
+
 namespace tile {
 namespace {
-
-uint64_t mix(uint64_t h, uint64_t x) {
-  h ^= x + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
-  return h * 0xBF58476D1CE4E5B9ull;
-}
 
 constexpr int kMaxChain = 64;  // tables are interned bottom-up, so chains are acyclic; this only bounds the walk
 
