@@ -141,6 +141,7 @@ bool Parser::starts_statement(Level level) {
   if (!tok_.first_on_line) return false;
   if (at(Tok::Value)) return level == Level::Body;
   if (at(Tok::Hash) || at(Tok::Bang)) return level == Level::Top;
+  if (at(Tok::String)) return level != Level::Body && text().starts_with("\"cuda_tile.");
   if (!at(Tok::BareId)) return false;
   if (starts_item()) return true;
   if (level != Level::Body) return op_word() == "module" || op_word() == "builtin.module";

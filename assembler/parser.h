@@ -288,7 +288,28 @@ class Parser {
   bool parse_carried_types(uint8_t group, size_t first_arg, std::vector<Arg>& args, std::vector<TypeId>& types);
   bool parse_type_list(std::vector<TypeId>& types, std::vector<Span>& spans);
   bool parse_region(const std::vector<Arg>& args, Opcode implicit);
-  bool finish_region_op(InstId inst, size_t names_base);
+  bool finish_region_op(bool parsed, InstId inst, size_t names_base);
+
+  // Modules, entries and globals in generic form (parser_generic_items.cpp).
+  struct GenericItem {
+    std::vector<std::pair<StringId, AttrValue>> attrs;
+    Span name;
+    LocId loc = kUnknownLoc;
+  };
+  bool generic_item(bool in_module);
+  bool generic_module(GenericItem& item, const OpDef* def);
+  bool generic_entry(GenericItem& item);
+  bool generic_entry_end(Function& f, const std::vector<Arg>& args, GenericItem& item);
+  bool generic_global(GenericItem& item);
+  bool generic_attrs(GenericItem& item);
+  bool generic_tail(GenericItem& item);
+  [[nodiscard]] const AttrValue* generic_attr(const GenericItem& item, std::string_view name) const;
+  bool generic_string(const GenericItem& item, std::string_view name, bool required, StringId& out);
+  bool parse_function_type(AttrId& out);
+  bool entry_body(Function& f, const std::vector<Arg>& args, Opcode implicit, GenericItem* item);
+  bool global_attribute(Global& g, std::string_view name, const AttrValue& value);
+  bool add_global(const Global& g, LocId loc, Span loc_span);
+  static constexpr uint32_t kMaxModuleDepth = 16;
 
   // Generic form (parser_generic.cpp).
   bool parse_generic(size_t names_base);

@@ -84,6 +84,8 @@ bool Parser::parse_attr_inner(AttrValue& out) {
       return true;
     case Tok::Hash:
       return parse_hash_attr(out, false);
+    case Tok::LParen:
+      return parse_function_type(out.id);
     case Tok::Bang: {
       TypeId type = kNone;
       if (!parse_type(type)) return false;

@@ -48,9 +48,11 @@ bool Parser::parse_region(const std::vector<Arg>& args, Opcode implicit) {
   return ok;
 }
 
-// Dictionary and location behind the regions, then the names of the results become visible.
-bool Parser::finish_region_op(InstId inst, size_t base) {
+// Dictionary and location behind the regions, if these were read (`parsed`), then the names of the results become visible. An operation
+// that was begun is ended in any case: the builder's operations nest.
+bool Parser::finish_region_op(bool parsed, InstId inst, size_t base) {
   builder_->end_op();
+  if (!parsed) return false;
   if (stopped() || unwinding_) {
     drop_results(base);
     return true;
@@ -85,7 +87,7 @@ bool Parser::parse_reduce(size_t base) {
   if (!at(Tok::LBrace)) return unexpected("'{'");
   if (!default_attrs() || !check_count(base)) return false;
   InstId inst = kNone;
-  return emit(base, inst) && parse_region(args, Opcode::Module) && finish_region_op(inst, base);
+  return emit(base, inst) && finish_region_op(parse_region(args, Opcode::Module), inst, base);
 }
 
 // if %c -> (types) {} else {}
@@ -116,9 +118,7 @@ bool Parser::parse_if(size_t base) {
   } else {
     builder_->absent_region();
   }
-  if (ok) return finish_region_op(inst, base);
-  builder_->end_op();
-  return false;
+  return finish_region_op(ok, inst, base);
 }
 
 // ( %a = %x, ... ) behind iter_values
@@ -187,7 +187,7 @@ bool Parser::parse_for(size_t base) {
   if (!at(Tok::LBrace)) return unexpected("'{'");
   if (!default_attrs() || !check_count(base)) return false;
   InstId inst = kNone;
-  return emit(base, inst) && parse_region(args, Opcode::Continue) && finish_region_op(inst, base);
+  return emit(base, inst) && finish_region_op(parse_region(args, Opcode::Continue), inst, base);
 }
 
 // loop iter_values(%a = %x) : types -> types {}, loop : types {}, loop {}
@@ -212,7 +212,7 @@ bool Parser::parse_loop(size_t base) {
   if (!at(Tok::LBrace)) return unexpected("'{'");
   if (!default_attrs() || !check_count(base)) return false;
   InstId inst = kNone;
-  return emit(base, inst) && parse_region(args, Opcode::Continue) && finish_region_op(inst, base);
+  return emit(base, inst) && finish_region_op(parse_region(args, Opcode::Continue), inst, base);
 }
 
 // , shape = [%n, 64]: numbers and operands of `group`.

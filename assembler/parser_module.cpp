@@ -6,8 +6,6 @@
 namespace tile {
 namespace {
 
-constexpr uint32_t kMaxModuleDepth = 16;
-
 const std::vector<std::string_view>& all_op_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
@@ -67,10 +65,7 @@ bool Parser::top_op(bool nested) {
       return fail(Code::E0302, span(), "an alias is defined inside of a module, expected at the top of the file");
     return alias_definition();
   }
-  if (at(Tok::String))
-    return fail(
-        Code::E0302, span(),
-        "modules, entries and globals are not read in generic form, expected cuda_tile.module, entry or global");
+  if (at(Tok::String)) return generic_item(false);
   if (!at(Tok::BareId)) return unexpected("a module, an entry, a global or an alias definition");
   if (at_word("module") || at_word("builtin.module")) return builtin_module();
   if (at_word("cuda_tile.module")) return cuda_module();
@@ -149,6 +144,8 @@ bool Parser::module_items(const Token& open) {
     bool ok = false;
     if (starts_item()) {
       ok = item();
+    } else if (at(Tok::String)) {
+      ok = generic_item(true);
     } else if (at(Tok::BareId)) {
       ok = misplaced_op(op_word(), "directly inside of a module");
     } else {
@@ -213,9 +210,12 @@ bool Parser::global() {
   if (at(Tok::LBrace) && !global_attributes(g)) return false;
   if (!parse_dense(g.value)) return false;
   const uint32_t loc_begin = tok_.begin;
-  if (!parse_trailing_location(loc)) return false;
+  return parse_trailing_location(loc) && add_global(g, loc, span_from(loc_begin));
+}
+
+bool Parser::add_global(const Global& g, LocId loc, Span loc_span) {
   if (m_.locs.scope_of(loc) != kNone)
-    return fail(Code::E0706, span_from(loc_begin), in_op("the location of a global has a debug scope, expected none"));
+    return fail(Code::E0706, loc_span, in_op("the location of a global has a debug scope, expected none"));
   m_.order.push_back(static_cast<uint32_t>(m_.globals.size()) | Module::kGlobalBit);
   m_.globals.push_back(g);
   return true;
@@ -224,20 +224,23 @@ bool Parser::global() {
 bool Parser::global_attributes(Global& g) {
   std::vector<std::pair<StringId, AttrValue>> entries;
   if (!parse_dict(entries)) return false;
-  for (const auto& [key, value] : entries) {
-    const std::string_view name = m_.str(key);
-    if (name == "symbol_visibility" && value.kind == AttrValue::Kind::Enum && value.enum_kind == EnumKind::Visibility) {
-      g.visibility = value.id;
-    } else if (name == "constant" && value.kind == AttrValue::Kind::Unit) {
-      g.constant = true;
-    } else if (name == "alignment" && value.kind == AttrValue::Kind::Attr &&
-               m_.attrs.get(value.id).tag == AttrTag::Integer) {
-      g.alignment = m_.attrs.get(value.id).bits;
-    } else if (attr_index(op_def(Opcode::Global), name) >= 0) {
-      return fail(Code::E0601, value.span, in_op("'" + std::string(name) + "' cannot have this value"));
-    } else {
-      diags_.warn(place(value.span), in_op("attribute '" + std::string(name) + "' has no meaning and is not kept"));
-    }
+  for (const auto& [key, value] : entries)
+    if (!global_attribute(g, m_.str(key), value)) return false;
+  return true;
+}
+
+bool Parser::global_attribute(Global& g, std::string_view name, const AttrValue& value) {
+  if (name == "symbol_visibility" && value.kind == AttrValue::Kind::Enum && value.enum_kind == EnumKind::Visibility) {
+    g.visibility = value.id;
+  } else if (name == "constant" && value.kind == AttrValue::Kind::Unit) {
+    g.constant = true;
+  } else if (name == "alignment" && value.kind == AttrValue::Kind::Attr &&
+             m_.attrs.get(value.id).tag == AttrTag::Integer) {
+    g.alignment = m_.attrs.get(value.id).bits;
+  } else if (attr_index(op_def(Opcode::Global), name) >= 0) {
+    return fail(Code::E0601, value.span, in_op("'" + std::string(name) + "' cannot have this value"));
+  } else {
+    diags_.warn(place(value.span), in_op("attribute '" + std::string(name) + "' has no meaning and is not kept"));
   }
   return true;
 }
@@ -281,7 +284,11 @@ bool Parser::entry() {
   }
   if (accept_word("optimization_hints") && (!expect(Tok::Equal, "'='") || !parse_hints(f.hints))) return false;
   if (!at(Tok::LBrace)) return unexpected("'{'");
+  return entry_body(f, args, Opcode::Return, nullptr);
+}
 
+// At the brace. `item`: in generic form, whose attributes may stand behind the body.
+bool Parser::entry_body(Function& f, const std::vector<Arg>& args, Opcode implicit, GenericItem* item) {
   std::vector<TypeId> types;
   bool with_attrs = false;
   for (const Arg& a : args) {
@@ -304,10 +311,11 @@ bool Parser::entry() {
     builder.name_value(value, args[i].name);
     builder.value_span(value, args[i].span);
   }
-  bool ok = parse_body(Opcode::Return);
+  bool ok = parse_body(implicit);
   scope_restore(mark);
   op_.def = &op_def(Opcode::Entry);
-  ok = ok && (unwinding_ || (entry_attributes(f) && parse_trailing_location(f.loc)));
+  ok = ok && (unwinding_ || (item ? generic_entry_end(f, args, *item)
+                                  : entry_attributes(f) && parse_trailing_location(f.loc)));
   unwinding_ = false;
   builder_ = nullptr;
   function_ = nullptr;

@@ -22,11 +22,17 @@ DEFAULT_CACHE = os.path.join(
 )
 
 
-def options():
+def options(argv, prog):
     p = argparse.ArgumentParser(
-        description="Judges an implementation of Tile IR by the conformance suite (protocol.md)."
+        prog=prog,
+        description="Judges an implementation of Tile IR by the conformance suite (protocol.md).",
+        epilog="Exit status: 0 nothing failed, 5 something did, 2 usage, 3 the implementation or the suite cannot be used, 130 interrupted.",
     )
-    p.add_argument("--impl", metavar="COMMAND", help="the implementation under test")
+    p.add_argument(
+        "--impl",
+        metavar="IMPL",
+        help="the implementation under test: a command, a shared library (.so), 'tilevm [--cpu|--gpu|--gpu=emulate]' or tileiras",
+    )
     p.add_argument("--tier", choices=suite.TIERS, default="smoke")
     p.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, such as 'float_arith/addf.*'")
     p.add_argument("--shard", default="1/1", metavar="K/N", help="the k-th of n parts")
@@ -49,6 +55,9 @@ def options():
         "--profile", choices=("language", "tilevm"), help="judge by this profile, whatever the implementation says"
     )
     p.add_argument("--timeout", type=float, default=20, metavar="S", help="seconds for one case")
+    p.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="run every case N times; the first failure counts"
+    )
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     p.add_argument(
         "--no-batch",
@@ -63,13 +72,15 @@ def options():
     p.add_argument("--html", metavar="FILE")
     p.add_argument(
         "--diff",
+        action="append",
+        default=[],
         metavar="OLD.json",
-        help="compare with an older report; more than one implementation may be compared so",
+        help="compare with another report, of an older run or another implementation; may be given several times",
     )
     p.add_argument("--merge", nargs="+", metavar="FILE.json", help="no run: put the reports of several shards together")
     p.add_argument("--list", action="store_true", help="no run: print the names of the cases")
     p.add_argument("--quiet", action="store_true", help="no progress, no list of failures")
-    a = p.parse_args()
+    a = p.parse_args(argv)
     if not (a.impl or a.merge or a.list):
         p.error("--impl is needed")
     if a.resume and not a.log:
@@ -116,6 +127,12 @@ def generated(a):
     ]
 
 
+def case_paths(a):
+    """Where the cases of a tier are. A folder that export.py made has them all in cases/."""
+    exported = not os.path.exists(os.path.join(HERE, "generate.py"))
+    return [os.path.join(HERE, "cases")] if a.tier == "smoke" or exported else generated(a)
+
+
 class Progress:
     """One line that is written over where standard error is a terminal, else a line every tenth."""
 
@@ -148,19 +165,17 @@ class Progress:
             )
 
 
-def main():
-    a = options()
+def main(argv=None, prog=None):
+    a = options(argv, prog)
     if a.merge:
         return report.finish(report.merged([report.load(p) for p in a.merge]), a)
     try:
-        if a.suite:
-            paths = a.suite
-        else:
-            paths = [os.path.join(HERE, "cases")] if a.tier == "smoke" else generated(a)
+        paths = a.suite or case_paths(a)
         cases = suite.select(suite.find(paths, threading.Lock()), a.tier, a.only, a.shard)
         if a.list:
             print("\n".join(c.name for c in cases))
             return 0
+        a.impl = execute.command_of(a.impl)
         can = execute.describe(a.impl)
     except (execute.Broken, OSError, ValueError) as e:
         print(f"error: {e}", file=sys.stderr)
@@ -196,6 +211,7 @@ def main():
         "jobs": max(1, a.jobs),
         "keep": a.keep,
         "no_batch": a.no_batch,
+        "repeat": max(1, a.repeat),
         "assembler": execute.Assembler(a.assembler),
         "tmp": "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None,
     }

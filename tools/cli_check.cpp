@@ -9,14 +9,17 @@ void add_check_options(CLI::App& app, CheckSettings& s) {
   app.add_option("--check", s.checks,
                  "Report what the kernel does against the rules (spec/checkers.md): a list of bounds, init, race, "
                  "order, undef, assume, nan; "
-                 "or default (all but nan), or all");
+                 "or default (all but nan), or all")
+      ->type_name("LIST");
   app.add_option("--undef", s.undef,
                  "What stands for unspecified elements: zero, nan, random; trap: the first use of one ends the launch")
+      ->type_name("FILLING")
       ->capture_default_str();
-  app.add_option("--undef-seed", s.undef_seed, "Seed of --undef random")->capture_default_str();
+  app.add_option("--undef-seed", s.undef_seed, "Seed of --undef random")->type_name("N")->capture_default_str();
   app.add_option(
          "--uninit", s.uninitialised,
          "For the check init: the contents of this argument's array count as never written (by name or number from 0)")
+      ->type_name("ARG")
       ->allow_extra_args(false);
 }
 

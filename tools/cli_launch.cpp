@@ -81,7 +81,7 @@ std::string show_array(const std::string& label, const ArrayView& a) {
 struct Outcome {
   Diagnostics diags;
   RunStats stats;
-  std::string prints, shown, entry, replay;
+  std::string prints, shown, entry, replay, both, device = "cpu";
   bool ran = false, expected_trap = false;
   size_t checks = 0;
 };
@@ -193,6 +193,52 @@ Diagnostics time_limit_error(double seconds, const std::string& entry, const std
   return diags;
 }
 
+/// The same arguments in memory of their own.
+std::optional<LaunchArguments> copy_of(const LaunchArguments& args, Diagnostics& diags) {
+  LaunchArguments copy;
+  copy.params = args.params;
+  copy.bindings = args.bindings;
+  for (const Array& a : args.buffers) {
+    auto memory = AlignedBytes::make(a.memory.size());
+    if (!memory) {
+      (void)diags.error(Code::E0903, Place{}, "--both: no memory for a second copy of the arrays");
+      return std::nullopt;
+    }
+    std::copy_n(a.memory.data(), a.memory.size(), memory->data());
+    copy.buffers.push_back({a.type, a.shape, a.strides, a.offset, *std::move(memory)});
+  }
+  return copy;
+}
+
+/// Runs the launch on the interpreter and reports every array in which the results differ; by the job's rule for that array where it has
+/// one, else bit for bit with any NaN equal to any other.
+void compare_with_cpu(const Job& job, const std::shared_ptr<const ValidModule>& module, const Function& entry, const LaunchArguments& got, LaunchArguments& reference,
+                      RunOptions options, Outcome& out) {
+  options.print = nullptr;
+  const auto cpu = make_cpu_device(module, out.diags);
+  if (!cpu || !(*cpu)->launch(entry, job.grid, reference, options, out.diags)) return;
+  for (size_t b = 0; b < got.buffers.size(); ++b) {
+    std::string name = "buffer " + std::to_string(b);
+    CompareRule rule;
+    for (size_t a = job.args.size(); a-- > 0;) {
+      if (got.bindings[a].buffer != static_cast<int32_t>(b)) continue;
+      name = argument_label(a, job.args[a].name);
+      for (const Expectation& e : job.expectations)
+        if (e.argument == a && !e.unchanged && !e.window && e.rule.kind != CompareRule::Kind::Bound) rule = e.rule;
+    }
+    Place place;
+    place.argument = name;
+    const ArrayView gpu = got.buffers[b].view(), cpu_view = reference.buffers[b].view();
+    const auto result = compare(gpu, cpu_view, rule, nullptr, place, out.diags);
+    if (!result) return;
+    if (!result->equal())
+      (void)out.diags.error(Code::E0809, place, out.device + " against cpu: " + show_report(*result, cpu_view, rule));
+    else if (const auto outside = first_change_outside(gpu, cpu_view.data))
+      (void)out.diags.error(Code::E0809, place, out.device + " against cpu: memory outside the array differs, first at element " + std::to_string(*outside));
+  }
+  if (!out.diags.has_errors()) out.both = out.device + " and cpu agree in all arrays";
+}
+
 std::string blocks_text(const Outcome& out, const Job& job) {
   // Blocks that the stop cut short have been counted, one for each thread at most.
   const uint64_t done = out.stats.blocks > out.stats.threads ? out.stats.blocks - out.stats.threads : 0;
@@ -206,8 +252,10 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   const auto& entry = input->entry;
   LaunchArguments* args = &input->args;
   if (bundle) bundle->args.bindings = args->bindings;  // names of arguments in messages
-  auto device = make_cpu_device(module, out.diags);
+  auto device = s.make_device ? s.make_device(module, out.device, out.diags) : make_cpu_device(module, out.diags);
   if (!device) return;
+  std::optional<LaunchArguments> reference;
+  if (s.both && !(reference = copy_of(*args, out.diags))) return;
 
   RunOptions options;
   options.threads = s.threads ? s.threads : job.threads;
@@ -231,6 +279,10 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   if (!watch.begin(options, out.diags)) return;
   const auto checker = begin_checks(s.checks, job, module, *args, options, out.diags);
   if (!checker) return;
+  if (s.make_device && !options.observers.empty()) {
+    (void)out.diags.error(Code::E0808, Place{}, "only the reference interpreter can be watched or checked step by step", "run with --cpu");
+    return;
+  }
 
   std::optional<BundleWriter> writer;
   std::optional<BundleResult> result;
@@ -264,6 +316,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   if (bundle && result) compare_with_bundle(*bundle, *result, out);
   for (const Diagnostic& d : written.all()) (void)out.diags.error(d);
   if (stop_reason() != StopReason::None) return;
+  if (reference && out.ran && !out.diags.has_errors()) compare_with_cpu(job, module, *entry, *args, *reference, options, out);
   if (s.check && job.outcome) {
     const Diagnostic* first = out.diags.first_error();
     if (first && first->code == *job.outcome) {
@@ -325,6 +378,7 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
     nlohmann::ordered_json j;
     j["entry"] = out.entry;
     j["grid"] = job.grid;
+    j["device"] = out.device;
     j["status"] = status;
     j["result"] = status == 0 ? "ok" : status == kDiffers ? "differs" : class_name(code_info(out.diags.first_error()->code).cls);
     if (out.expected_trap) j["expected_trap"] = code_info(*job.outcome).name;
@@ -339,6 +393,7 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
     j["prints"] = out.prints;
     if (!out.shown.empty()) j["shown"] = out.shown;
     if (!out.replay.empty()) j["replay"] = out.replay;
+    if (!out.both.empty()) j["both"] = out.both;
     j["diagnostics"] = nlohmann::ordered_json::array();
     std::istringstream lines(render_json(out.diags));  // one object a line
     for (std::string line; std::getline(lines, line);) j["diagnostics"].push_back(nlohmann::ordered_json::parse(line, nullptr, false));
@@ -347,6 +402,7 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
   } else {
     std::fwrite(out.shown.data(), 1, out.shown.size(), stdout);
     if (status == 0 && !out.replay.empty()) std::fprintf(stderr, "%s: %s\n", settings.program.c_str(), out.replay.c_str());
+    if (status == 0 && !out.both.empty()) std::fprintf(stderr, "%s: %s\n", settings.program.c_str(), out.both.c_str());
     if (status == 0 && out.checks > 0) std::fprintf(stderr, "%s: %zu check%s passed\n", settings.program.c_str(), out.checks, out.checks == 1 ? "" : "s");
     if (settings.stats && out.ran)
       std::fprintf(stderr, "entry    %s\nblocks   %llu (%u x %u x %u)\nsteps    %llu\nthreads  %u\nstorage  %llu bytes a thread\ntime     %.6f s\n", out.entry.c_str(),

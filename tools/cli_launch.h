@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "tools/cli_observe.h"
 #include "tools/cli_options.h"
 #include "vm/interp/exec.h"
+#include "vm/runtime/device.h"
 #include "vm/runtime/job.h"
 
 namespace tile::cli {
@@ -26,6 +28,9 @@ struct LaunchSettings {
   unsigned repeat = 1;         ///< launches; the fastest is reported
   ObserveSettings observe;
   CheckSettings checks;
+  /// Makes the machine and says its name; the interpreter where it is empty.
+  std::function<Result<std::unique_ptr<Device>>(std::shared_ptr<const ValidModule>, std::string& name, Diagnostics&)> make_device;
+  bool both = false;           ///< run on the interpreter too and compare
 };
 
 /// Runs the job's launch. Kernel prints go to standard output, or into the report with --json.

@@ -144,23 +144,29 @@ void add_observe_options(CLI::App& app, ObserveSettings& s) {
   app.add_flag(
          "--trace{-}", s.trace,
          "Tell every executed operation with its values, on standard error or in --trace=FILE; runs on one thread")
+      ->type_name("FILE")
       ->group(group);
-  app.add_option("--trace-block", s.trace_block, "Trace this block only: X[,Y[,Z]]")->group(group);
+  app.add_option("--trace-block", s.trace_block, "Trace this block only: X[,Y[,Z]]")->type_name("BLOCK")->group(group);
   app.add_option("--trace-op", s.trace_ops, "Trace these operations only: NAME[,NAME...]")
       ->delimiter(',')
       ->allow_extra_args(false)
+      ->type_name("NAMES")
       ->group(group);
   app.add_option("--trace-line", s.trace_line,
                  "Trace this line only: of the text, or of the debug locations of bytecode")
+      ->type_name("N")
       ->group(group);
   app.add_flag("--profile{-}", s.profile,
-               "Print time, bytes and arithmetic of operations and lines; --profile=FILE.json writes them too")
+               "Print time, bytes and arithmetic of operations and lines; --profile=FILE writes them as JSON too")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--profile-trace", s.profile_trace,
                  "Write blocks and operations on a time line, for ui.perfetto.dev or chrome://tracing")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--access-map", s.access_map,
                  "Draw which block touches which part of each array: FILE.svg or FILE.html")
+      ->type_name("FILE")
       ->group(group);
   app.add_flag("--ordered-prints", s.ordered_prints, "Show what blocks print in the order of their numbers")
       ->group(group);
@@ -169,11 +175,14 @@ void add_observe_options(CLI::App& app, ObserveSettings& s) {
          "--break", s.breaks,
          "Stop at an operation, a line or a block and ask what to do: OP, LINE or @X[,Y[,Z]]; runs on one thread")
       ->allow_extra_args(false)
+      ->type_name("PLACE")
       ->group(group);
   app.add_option("--bundle", s.bundle,
                  "Write kernel, arguments, options and hashes of the results into one file, for tilevm replay FILE")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--time-limit", s.time_limit, "Stop after so many seconds (exit 6); 0: no limit")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 1e9))
       ->group(group);
 }

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "tilevm_build_info.h"
+#include "tools/cli_docs.h"
 #include "vm/base/element_type.h"
 
 namespace tile::cli {
@@ -20,21 +21,28 @@ void put(FILE* to, const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), to);
 }
 
-bool color_wanted(const CommonOptions& options) {
-  if (options.color == "always") return true;
-  if (options.color == "never") return false;
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  if (no_color && *no_color) return false;
-  return is_terminal(STDERR_FILENO) && term && std::string(term) != "dumb";
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
 }
 
-// --diagnostics may stand behind the error that ended parsing.
+// The option decides, then https://no-color.org, then https://bixense.com/clicolors, then what standard error is.
+bool color_wanted(const CommonOptions& options) {
+  if (options.color == "always") return true;
+  if (options.color == "never" || !variable("NO_COLOR").empty()) return false;
+  if (const std::string_view force = variable("CLICOLOR_FORCE"); !force.empty() && force != "0") return true;
+  if (variable("CLICOLOR") == "0" || variable("TERM").empty() || variable("TERM") == "dumb") return false;
+  return is_terminal(STDERR_FILENO);
+}
+
+// How errors are shown may be said behind the error that ended parsing.
 void read_early(int argc, const char* const* argv, CommonOptions& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
-    if (arg == "--diagnostics" && i + 1 < argc) options.diagnostics = argv[i + 1];
-    if (arg.starts_with("--diagnostics=")) options.diagnostics = arg.substr(arg.find('=') + 1);
+    for (const auto& [name, to] : {std::pair{"--diagnostics", &options.diagnostics}, {"--color", &options.color}}) {
+      if (arg == name && i + 1 < argc) *to = argv[i + 1];
+      if (arg.starts_with(std::string(name) + "=")) *to = arg.substr(arg.find('=') + 1);
+    }
   }
 }
 
@@ -46,19 +54,23 @@ bool is_terminal(int fd) {
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--diagnostics", options.diagnostics,
-                 "How errors are written to standard error: text, or json with one object a line")
+                 "How errors are written to standard error; json: one object a line")
+      ->type_name("FORM")
       ->check(CLI::IsMember({"text", "json"}))
+      ->group(kCommonGroup)
       ->capture_default_str();
   app.add_option("--color", options.color,
-                 "Colours in errors: auto (terminals, unless NO_COLOR is set), always or never")
+                 "Colours in errors; auto: on terminals, unless the environment says otherwise")
+      ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->group(kCommonGroup)
       ->capture_default_str();
-  app.add_flag("-v,--verbose", options.verbose, "Say on standard error what is done");
+  app.add_flag("-v,--verbose", options.verbose, "Say on standard error what is done")->group(kCommonGroup);
   app.fallthrough();
 }
 
 int report(const Diagnostics& diags, const CommonOptions& options) {
-  put(stderr, options.diagnostics == "json" ? render_json(diags) : render(diags, color_wanted(options)));
+  if (!describing()) put(stderr, options.diagnostics == "json" ? render_json(diags) : render(diags, color_wanted(options)));
   const Diagnostic* first = diags.first_error();
   return first ? exit_code(code_info(first->code).cls) : kOk;
 }
@@ -85,6 +97,10 @@ std::string build_version() {
 }
 
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options, int& status) {
+  if (describing()) {
+    take_description(app);
+    return false;
+  }
   try {
     app.parse(argc, argv);
     return true;

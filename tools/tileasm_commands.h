@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assembler/assembler.h"
@@ -10,21 +11,26 @@
 
 namespace tile::cli {
 
+// Inputs are files of any form, folders, and "-". An empty output is the default of the command.
+
 struct AsOptions {
-  std::string input, output;     ///< output empty: beside the input, with the form as ending
-  std::string emit = "tilebc";   ///< or "tileirbc"
+  std::vector<std::string> inputs;
+  std::string output;            ///< default: beside the input, with the form as ending
+  std::string to = "tilebc";     ///< or tileirbc, tileirbc@13.2
   std::string bytecode_version;  ///< of tileirbc, "13.3"; empty: the lowest that can hold the module
   bool provisional = false;      ///< allow versions of tileirbc that may still change
   bool validate = true;
 };
 struct DisOptions {
-  std::string input, output = "-";
+  std::vector<std::string> inputs;
+  std::string output;
   PrintOptions print;
-  bool partial = false;          ///< decode what is known of a newer minor version
+  bool partial = false;  ///< decode what is known of a newer minor version
 };
 struct ConvertOptions {
-  std::string input, output;     ///< output empty: beside the input, with the form as ending
-  std::string to;                ///< text, tilebc, tileirbc or tileirbc@13.2
+  std::vector<std::string> inputs;
+  std::string output;  ///< default: beside the input, with the form as ending; for text standard output
+  std::string to;      ///< text, tilebc, tileirbc or tileirbc@13.2
   bool provisional = false;
 };
 struct StatsOptions {
@@ -36,26 +42,31 @@ struct FmtOptions {
   bool in_place = false, check = false;
 };
 struct OpsOptions {
-  std::string name, write_dir;
+  std::vector<std::string> names;  ///< none: all operations
+  std::string write_dir;
   bool json = false;
 };
 
-/// Each returns the exit status; errors are on standard error then.
+/// Each returns the exit status; errors are on standard error then. Of several inputs the worst status counts.
 int run_as(const AsOptions& options, const CommonOptions& common);
 int run_dis(const DisOptions& options, const CommonOptions& common);
 /// Any form to any form.
 int run_convert(const ConvertOptions& options, const CommonOptions& common);
 /// Counts of what modules hold.
 int run_stats(const StatsOptions& options, const CommonOptions& common);
-/// Says where two modules, in any forms, mean something different: 0 equal, 5 different.
+/// Says where two modules, in any forms, mean something different: 0 equal, 5 different. Of two folders, the files with
+/// one name apart from its ending are compared.
 int run_diff(const std::string& a, const std::string& b, const CommonOptions& common);
-/// `tileasm FILE`: assembles text and disassembles bytecode. `output` may be empty.
-int run_short(const std::string& input, const std::string& output, const PrintOptions& print,
+/// `tileasm FILE`: assembles text and disassembles bytecode.
+int run_short(const std::vector<std::string>& inputs, const std::string& output, const PrintOptions& print,
               const CommonOptions& common);
 int run_check(const std::vector<std::string>& inputs, const CommonOptions& common);
 int run_fmt(const FmtOptions& options, const CommonOptions& common);
 int run_ops(const OpsOptions& options, const CommonOptions& common);
-int run_explain(const std::string& what, const CommonOptions& common);
+int run_explain(const std::vector<std::string>& what, const CommonOptions& common);
+/// Mnemonics of operations, and names of diagnostic codes.
+[[nodiscard]] std::vector<std::string_view> mnemonics();
+[[nodiscard]] std::vector<std::string_view> code_names();
 
 /// Canonical text of a module that was read from text, with the comments and single blank lines of its source.
 [[nodiscard]] std::string format_text(const Module& m);

@@ -1,10 +1,12 @@
 // diff and stats.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/tileasm_commands.h"
+#include "tools/tileasm_inputs.h"
 #include "vm/codec/tilebc.h"
 
 namespace tile::cli {
@@ -47,9 +49,7 @@ bool first_difference(const std::string& name, const std::vector<std::string>& a
   return true;
 }
 
-}  // namespace
-
-int run_diff(const std::string& a, const std::string& b, const CommonOptions& common) {
+int diff_files(const std::string& a, const std::string& b, const CommonOptions& common) {
   Diagnostics diags;
   const auto first = load_module(a, diags), second = load_module(b, diags);
   if (const int status = report(diags, common); status != kOk || !first || !second) return status;
@@ -73,41 +73,79 @@ int run_diff(const std::string& a, const std::string& b, const CommonOptions& co
   return differ ? kDiffers : kOk;
 }
 
-int run_stats(const StatsOptions& options, const CommonOptions& common) {
-  int status = kOk;
-  for (const std::string& input : options.inputs) {
-    Diagnostics diags;
-    const auto loaded = load_module(input, diags);
-    const int one = report(diags, common);
-    if (status == kOk) status = one;
-    if (!loaded) continue;
-    const Module& m = loaded->module;
-    size_t instructions = 0, values = 0, regions = 0;
-    std::map<std::string, size_t> by_op;
-    for (const Function& f : m.functions) {
-      instructions += f.insts.size();
-      values += f.value_types.size();
-      regions += f.regions.size();
-      for (InstId i = 0; i < f.insts.size(); ++i) ++by_op[std::string(f.def(i).name)];
+void print_stats(const std::string& file, const Loaded& loaded, bool json) {
+  const Module& m = loaded.module;
+  size_t instructions = 0, values = 0, regions = 0;
+  std::map<std::string, size_t> by_op;
+  for (const Function& f : m.functions) {
+    instructions += f.insts.size();
+    values += f.value_types.size();
+    regions += f.regions.size();
+    for (InstId i = 0; i < f.insts.size(); ++i) ++by_op[std::string(f.def(i).name)];
+  }
+  Diagnostics quiet;
+  const auto encoded = encode_tilebc(m, quiet);
+  const Version needs = required_version(m);
+  if (json) {
+    nlohmann::ordered_json j{{"file", file}, {"form", kind_name(loaded.kind)}, {"needs", "13." + std::to_string(needs.minor)},
+                             {"entries", m.functions.size()}, {"globals", m.globals.size()}, {"instructions", instructions}, {"values", values},
+                             {"regions", regions}, {"types", m.types.size()}, {"tilebc_bytes", encoded ? encoded->size() : 0}, {"operations", by_op}};
+    std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    return;
+  }
+  std::printf("%s: %s, needs Tile IR 13.%d\n  entries %zu, globals %zu, instructions %zu, values %zu, regions %zu, types %zu, tilebc %zu bytes\n", file.c_str(),
+              kind_name(loaded.kind), needs.minor, m.functions.size(), m.globals.size(), instructions, values, regions, m.types.size(), encoded ? encoded->size() : 0);
+  std::vector<std::pair<size_t, std::string>> sorted;
+  for (const auto& [name, n] : by_op) sorted.emplace_back(n, name);
+  std::sort(sorted.begin(), sorted.end(), [](const auto& l, const auto& r) { return l.first != r.first ? l.first > r.first : l.second < r.second; });
+  for (const auto& [n, name] : sorted) std::printf("  %6zu %s\n", n, name.c_str());
+}
+
+}  // namespace
+
+int run_diff(const std::string& a, const std::string& b, const CommonOptions& common) {
+  std::error_code ignored;
+  const bool folders = std::filesystem::is_directory(a, ignored);
+  if (folders != std::filesystem::is_directory(b, ignored))
+    return usage_error("tileasm", (folders ? b : a) + " is no folder, but " + (folders ? a : b) + " is one", common,
+                       "compare two files or two folders");
+  if (!folders) return diff_files(a, b, common);
+  Diagnostics diags;
+  const Inputs in_a = expand_inputs({a}, diags), in_b = expand_inputs({b}, diags);
+  int worst = report(diags, common);
+  std::map<std::string, std::pair<std::string, std::string>> pairs;
+  const auto place = [&](const Input& input, std::string& slot) {
+    if (slot.empty()) {
+      slot = input.path;
+    } else {
+      worst = std::max(worst, usage_error("tileasm", input.path + " and " + slot + " have one name", common,
+                                          "keep one form of each module in a folder"));
     }
-    Diagnostics quiet;
-    const auto encoded = encode_tilebc(m, quiet);
-    const Version needs = required_version(m);
-    if (options.json) {
-      nlohmann::ordered_json j{{"file", input_name(input)}, {"form", kind_name(loaded->kind)}, {"needs", "13." + std::to_string(needs.minor)},
-                               {"entries", m.functions.size()}, {"globals", m.globals.size()}, {"instructions", instructions}, {"values", values},
-                               {"regions", regions}, {"types", m.types.size()}, {"tilebc_bytes", encoded ? encoded->size() : 0}, {"operations", by_op}};
-      std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  };
+  for (const Input& i : in_a.files) place(i, pairs[i.relative].first);
+  for (const Input& i : in_b.files) place(i, pairs[i.relative].second);
+  for (const auto& [name, pair] : pairs) {
+    const auto& [first, second] = pair;
+    if (first.empty() || second.empty()) {
+      std::printf("%s is only in %s\n", name.c_str(), (first.empty() ? b : a).c_str());
+      worst = std::max(worst, kDiffers);
       continue;
     }
-    std::printf("%s: %s, needs Tile IR 13.%d\n  entries %zu, globals %zu, instructions %zu, values %zu, regions %zu, types %zu, tilebc %zu bytes\n", input_name(input).c_str(),
-                kind_name(loaded->kind), needs.minor, m.functions.size(), m.globals.size(), instructions, values, regions, m.types.size(), encoded ? encoded->size() : 0);
-    std::vector<std::pair<size_t, std::string>> sorted;
-    for (const auto& [name, n] : by_op) sorted.emplace_back(n, name);
-    std::sort(sorted.begin(), sorted.end(), [](const auto& l, const auto& r) { return l.first != r.first ? l.first > r.first : l.second < r.second; });
-    for (const auto& [n, name] : sorted) std::printf("  %6zu %s\n", n, name.c_str());
+    const int status = diff_files(first, second, common);
+    if (status == kDiffers) std::printf("%s and %s differ\n", first.c_str(), second.c_str());
+    worst = std::max(worst, status);
   }
-  return status;
+  return worst;
+}
+
+int run_stats(const StatsOptions& options, const CommonOptions& common) {
+  return for_each_input(options.inputs, common, [&](const Input& input) {
+    Diagnostics diags;
+    const auto loaded = load_module(input.path, diags);
+    const int status = report(diags, common);
+    if (loaded) print_stats(input_name(input.path), *loaded, options.json);
+    return status;
+  });
 }
 
 }  // namespace tile::cli

@@ -5,6 +5,7 @@
 
 #include "assembler/printer.h"
 #include "tools/tileasm_commands.h"
+#include "tools/tileasm_inputs.h"
 
 namespace tile::cli {
 namespace {
@@ -198,40 +199,31 @@ std::string format_text(const Module& m) {
 }
 
 int run_fmt(const FmtOptions& options, const CommonOptions& common) {
-  int status = kOk;
-  const auto fail = [&](int one) {
-    if (status == kOk) status = one;
-  };
-  for (const std::string& input : options.inputs) {
+  return for_each_input(options.inputs, common, [&](const Input& input) {
+    const std::string name = input_name(input.path);
     Diagnostics diags;
-    const auto bytes = read_input(input, diags);
-    const auto loaded = bytes ? read_module(*bytes, input_name(input), diags) : Result<Loaded>(Failed);
-    if (!loaded) {
-      fail(report(diags, common));
-      continue;
-    }
+    const auto bytes = read_input(input.path, diags);
+    if (bytes && input.found && recognise(*bytes) != InputKind::Text) return kOk;  // a folder may hold bytecode too
+    const auto loaded = bytes ? read_module(*bytes, name, diags) : Result<Loaded>(Failed);
+    if (!loaded) return report(diags, common);
     if (loaded->kind != InputKind::Text) {
-      fail(usage_error("tileasm", input_name(input) + " is " + kind_name(loaded->kind) + ", not text", common,
-                       "tileasm dis prints bytecode as text"));
-      continue;
+      return usage_error("tileasm", name + " is " + kind_name(loaded->kind) + ", not text", common,
+                         "tileasm dis prints bytecode as text");
     }
     const std::string text = format_text(loaded->module);
     const bool same = std::equal(text.begin(), text.end(), bytes->begin(), bytes->end(),
                                  [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
+    bool named = false;
     if (options.check) {
-      if (!same) {
-        (void)write_output("-", input_name(input) + "\n", diags).ok();
-        fail(kRejected);
-      }
-    } else if (!options.in_place || input == "-") {
+      if (!same) (void)write_output("-", name + "\n", diags).ok();
+      named = !same;
+    } else if (!options.in_place || input.path == "-") {
       (void)write_output("-", text, diags).ok();
-    } else if (!same) {
-      (void)write_output(input, text, diags).ok();
-      log(common, input + ": rewritten");
+    } else if (!same && write_output(input.path, text, diags)) {
+      log(common, name + ": rewritten");
     }
-    fail(report(diags, common));
-  }
-  return status;
+    return std::max(report(diags, common), named ? kRejected : kOk);
+  });
 }
 
 }  // namespace tile::cli

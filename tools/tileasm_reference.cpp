@@ -26,12 +26,6 @@ int unknown(const std::string& what, std::vector<std::string_view> candidates, c
                      near.empty() ? "tileasm ops lists the operations" : "did you mean '" + near + "'?");
 }
 
-std::vector<std::string_view> mnemonics() {
-  std::vector<std::string_view> names;
-  for (const OpDef& op : op_rows()) names.push_back(op.name);
-  return names;
-}
-
 std::string table() {
   size_t widest = 0;
   for (const OpDef& op : op_rows()) widest = std::max(widest, op.name.size());
@@ -47,6 +41,18 @@ std::string table() {
 
 }  // namespace
 
+std::vector<std::string_view> mnemonics() {
+  std::vector<std::string_view> names;
+  for (const OpDef& op : op_rows()) names.push_back(op.name);
+  return names;
+}
+
+std::vector<std::string_view> code_names() {
+  std::vector<std::string_view> names;
+  for (size_t c = 0; c < static_cast<size_t>(Code::kCount); ++c) names.push_back(code_info(static_cast<Code>(c)).name);
+  return names;
+}
+
 int run_ops(const OpsOptions& options, const CommonOptions& common) {
   if (!options.write_dir.empty()) {
     Diagnostics diags;
@@ -57,31 +63,42 @@ int run_ops(const OpsOptions& options, const CommonOptions& common) {
            write("diagnostics.md", diagnostics_markdown()));
     return report(diags, common);
   }
-  if (options.name.empty()) {
+  if (options.names.empty()) {
     print(options.json ? ops_json() : table());
     return kOk;
   }
-  const OpDef* op = find(options.name);
-  if (!op) return unknown(options.name, mnemonics(), common);
-  print(options.json ? op_json(*op) + "\n" : op_markdown(*op));
-  return kOk;
+  int worst = kOk;
+  for (size_t i = 0; i < options.names.size(); ++i) {
+    if (const OpDef* op = find(options.names[i])) {
+      if (i > 0 && !options.json) print("\n");
+      print(options.json ? op_json(*op) + "\n" : op_markdown(*op));
+    } else {
+      worst = unknown(options.names[i], mnemonics(), common);
+    }
+  }
+  return worst;
 }
 
-int run_explain(const std::string& what, const CommonOptions& common) {
+int run_explain(const std::vector<std::string>& what, const CommonOptions& common) {
   std::vector<std::string_view> candidates = mnemonics();
-  for (size_t c = 0; c < static_cast<size_t>(Code::kCount); ++c) {
-    const CodeInfo& i = code_info(static_cast<Code>(c));
-    candidates.push_back(i.name);
-    if (what != i.name) continue;
-    print(std::string(i.name) + " " + i.subclass + " (" + class_name(i.cls) + ", exit status " +
-          std::to_string(exit_code(i.cls)) + ")\n" + i.meaning + "\n");
-    return kOk;
+  for (const std::string_view name : code_names()) candidates.push_back(name);
+  int worst = kOk;
+  for (size_t k = 0; k < what.size(); ++k) {
+    const OpDef* op = find(what[k]);
+    size_t c = 0;
+    while (c < static_cast<size_t>(Code::kCount) && what[k] != code_info(static_cast<Code>(c)).name) ++c;
+    if (k > 0) print("\n");
+    if (c < static_cast<size_t>(Code::kCount)) {
+      const CodeInfo& i = code_info(static_cast<Code>(c));
+      print(std::string(i.name) + " " + i.subclass + " (" + class_name(i.cls) + ", exit status " +
+            std::to_string(exit_code(i.cls)) + ")\n" + i.meaning + "\n");
+    } else if (op) {
+      print(op_markdown(*op));
+    } else {
+      worst = unknown(what[k], candidates, common);
+    }
   }
-  if (const OpDef* op = find(what)) {
-    print(op_markdown(*op));
-    return kOk;
-  }
-  return unknown(what, candidates, common);
+  return worst;
 }
 
 }  // namespace tile::cli

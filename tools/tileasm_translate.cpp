@@ -1,8 +1,11 @@
-// as, dis, check and the short form of both.
+// as, dis, convert, check, and the short form of the first two.
 #include <unistd.h>
+
+#include <optional>
 
 #include "assembler/tileirbc/tileirbc.h"
 #include "tools/tileasm_commands.h"
+#include "tools/tileasm_inputs.h"
 #include "vm/codec/tilebc.h"
 #include "vm/ir/valid_module.h"
 
@@ -23,110 +26,142 @@ std::string default_output(const std::string& input, const std::string& ending) 
   return output == input ? "" : output;
 }
 
-Result<std::vector<uint8_t>> encode(const Module& m, const AsOptions& options, Diagnostics& diags) {
-  if (options.emit == "tilebc") return encode_tilebc(m, diags);
-  Version target = required_version(m);
-  if (!options.bytecode_version.empty()) target.minor = static_cast<uint8_t>(options.bytecode_version.back() - '0');
-  return write_tileirbc(m, target, diags, {.provisional = options.provisional});
+// "tileirbc@13.2" and the like, in parts.
+struct Form {
+  std::string name, version;
+};
+
+std::optional<Form> parse_form(const std::string& text) {
+  const size_t at = text.find('@');
+  Form form{text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
+  if (form.name != "text" && form.name != "tilebc" && form.name != "tileirbc") return std::nullopt;
+  if (at == std::string::npos) return form;
+  const bool known = form.version == "13.1" || form.version == "13.2" || form.version == "13.3" ||
+                     form.version == "13.4" || form.version == "13.5";
+  return form.name == "tileirbc" && known ? std::optional(form) : std::nullopt;
 }
 
-int assemble(Loaded loaded, const AsOptions& options, const CommonOptions& common) {
+int unknown_form(const std::string& text, const CommonOptions& common) {
+  return usage_error("tileasm", "--to " + text + ": no such form", common,
+                     "forms are text, tilebc, tileirbc and tileirbc@13.1 to tileirbc@13.5");
+}
+
+struct Encoding {
+  Form form;
+  bool provisional = false, validate = true;
+};
+
+Result<std::vector<uint8_t>> encode(const Module& m, const Encoding& e, Diagnostics& diags) {
+  if (e.form.name == "tilebc") return encode_tilebc(m, diags);
+  Version target = required_version(m);
+  if (!e.form.version.empty()) target.minor = static_cast<uint8_t>(e.form.version.back() - '0');
+  return write_tileirbc(m, target, diags, {.provisional = e.provisional});
+}
+
+int assemble(Loaded loaded, const Input& input, Outputs& outputs, const Encoding& e, const CommonOptions& common) {
   Diagnostics diags;
-  const std::string output = options.output.empty() ? default_output(options.input, options.emit) : options.output;
-  if (output.empty()) {
-    return usage_error("tileasm", "the input is named ." + options.emit + " already", common, "name an output with -o");
+  const auto output = outputs.path(input, e.form.name, default_output(input.path, e.form.name), diags);
+  if (!output) return report(diags, common);
+  if (output->empty()) {
+    return usage_error("tileasm", "the input is named ." + e.form.name + " already", common, "name an output with -o");
   }
-  if (output == "-" && is_terminal(STDOUT_FILENO)) {
+  if (*output == "-" && is_terminal(STDOUT_FILENO)) {
     return usage_error("tileasm", "bytecode is not written to a terminal", common,
                        "name an output with -o, or redirect standard output");
   }
   Module module = std::move(loaded.module);
-  if (options.validate) {
+  if (e.validate) {
     const auto valid = validate(std::move(module), diags);
     if (!valid) return report(diags, common);
     module = **valid;
   }
-  const auto bytes = encode(module, options, diags);
-  if (bytes && write_output(output, {reinterpret_cast<const char*>(bytes->data()), bytes->size()}, diags)) {
-    log(common, output + ": " + options.emit + ", " + std::to_string(bytes->size()) + " bytes written");
+  const auto bytes = encode(module, e, diags);
+  if (bytes && write_output(*output, {reinterpret_cast<const char*>(bytes->data()), bytes->size()}, diags)) {
+    log(common, *output + ": " + e.form.name + ", " + std::to_string(bytes->size()) + " bytes written");
   }
   return report(diags, common);
 }
 
-int disassemble(const Module& m, const std::string& output, const PrintOptions& print, const CommonOptions& common) {
+int disassemble(const Module& m, const Input& input, Outputs& outputs, const PrintOptions& print,
+                const CommonOptions& common) {
   Diagnostics diags;
-  (void)write_output(output, print_text(m, print), diags).ok();
+  const auto output = outputs.path(input, "tile", "-", diags);
+  if (output) (void)write_output(*output, print_text(m, print), diags).ok();
   return report(diags, common);
 }
 
 Result<Loaded> load(const std::string& input, const CommonOptions& common, Diagnostics& diags, bool partial = false) {
   auto loaded = load_module(input, diags, partial);
-  if (loaded) log(common, input_name(input) + ": " + describe(*loaded));
+  if (loaded && common.verbose) log(common, input_name(input) + ": " + describe(*loaded));
   return loaded;
+}
+
+int assemble_all(const std::vector<std::string>& inputs, const std::string& output, const Encoding& e,
+                 const CommonOptions& common) {
+  return for_each_input(inputs, output, common, [&](const Input& input, Outputs& outputs) {
+    Diagnostics diags;
+    auto loaded = load(input.path, common, diags);
+    const int status = report(diags, common);
+    return loaded ? assemble(std::move(loaded.value()), input, outputs, e, common) : status;
+  });
 }
 
 }  // namespace
 
 int run_as(const AsOptions& options, const CommonOptions& common) {
-  Diagnostics diags;
-  auto loaded = load(options.input, common, diags);
-  const int status = report(diags, common);
-  return loaded ? assemble(std::move(loaded.value()), options, common) : status;
+  const auto form = parse_form(options.to);
+  if (!form || form->name == "text") return unknown_form(options.to, common);
+  Encoding e{*form, options.provisional, options.validate};
+  if (!options.bytecode_version.empty()) {
+    if (form->name != "tileirbc" || !form->version.empty())
+      return usage_error("tileasm", "--bytecode-version is for --to tileirbc", common,
+                         "write --to tileirbc@" + options.bytecode_version);
+    e.form.version = options.bytecode_version;
+  }
+  return assemble_all(options.inputs, options.output, e, common);
 }
 
 int run_dis(const DisOptions& options, const CommonOptions& common) {
-  Diagnostics diags;
-  const auto loaded = load(options.input, common, diags, options.partial);
-  const int status = report(diags, common);
-  return loaded ? disassemble(loaded->module, options.output, options.print, common) : status;
+  return for_each_input(options.inputs, options.output, common, [&](const Input& input, Outputs& outputs) {
+    Diagnostics diags;
+    const auto loaded = load(input.path, common, diags, options.partial);
+    const int status = report(diags, common);
+    return loaded ? disassemble(loaded->module, input, outputs, options.print, common) : status;
+  });
 }
 
 int run_convert(const ConvertOptions& options, const CommonOptions& common) {
-  const size_t at = options.to.find('@');
-  const std::string form = options.to.substr(0, at), version = at == std::string::npos ? "" : options.to.substr(at + 1);
-  const bool known = version == "13.1" || version == "13.2" || version == "13.3" || version == "13.4" || version == "13.5";
-  if ((form != "text" && form != "tilebc" && form != "tileirbc") || (at != std::string::npos && (form != "tileirbc" || !known)))
-    return usage_error("tileasm", "--to " + options.to + ": no such form", common, "forms are text, tilebc, tileirbc and tileirbc@13.1 to tileirbc@13.5");
-  if (form == "text") {
+  const auto form = parse_form(options.to);
+  if (!form) return unknown_form(options.to, common);
+  if (form->name == "text") {
     DisOptions dis;
-    dis.input = options.input;
-    dis.output = options.output.empty() ? "-" : options.output;
+    dis.inputs = options.inputs;
+    dis.output = options.output;
     return run_dis(dis, common);
   }
-  AsOptions as;
-  as.input = options.input;
-  as.output = options.output;
-  as.emit = form;
-  as.bytecode_version = version;
-  as.provisional = options.provisional;
-  return run_as(as, common);
+  return assemble_all(options.inputs, options.output, {*form, options.provisional, true}, common);
 }
 
-int run_short(const std::string& input, const std::string& output, const PrintOptions& print,
+int run_short(const std::vector<std::string>& inputs, const std::string& output, const PrintOptions& print,
               const CommonOptions& common) {
-  Diagnostics diags;
-  auto loaded = load(input, common, diags);
-  const int status = report(diags, common);
-  if (!loaded) return status;
-  if (loaded->kind == InputKind::Text) {
-    AsOptions options;
-    options.input = input;
-    options.output = output;
-    return assemble(std::move(loaded.value()), options, common);
-  }
-  return disassemble(loaded->module, output.empty() ? "-" : output, print, common);
+  return for_each_input(inputs, output, common, [&](const Input& input, Outputs& outputs) {
+    Diagnostics diags;
+    auto loaded = load(input.path, common, diags);
+    const int status = report(diags, common);
+    if (!loaded) return status;
+    if (loaded->kind != InputKind::Text) return disassemble(loaded->module, input, outputs, print, common);
+    return assemble(std::move(loaded.value()), input, outputs, {{"tilebc", ""}}, common);
+  });
 }
 
 int run_check(const std::vector<std::string>& inputs, const CommonOptions& common) {
-  int status = kOk;
-  for (const std::string& input : inputs) {
+  return for_each_input(inputs, common, [&](const Input& input) {
     Diagnostics diags;
-    auto loaded = load(input, common, diags);
-    if (loaded && validate(std::move(loaded.value().module), diags)) log(common, input_name(input) + ": valid");
-    const int one = report(diags, common);
-    if (status == kOk) status = one;
-  }
-  return status;
+    auto loaded = load(input.path, common, diags);
+    if (loaded && validate(std::move(loaded.value().module), diags) && common.verbose)
+      log(common, input_name(input.path) + ": valid");
+    return report(diags, common);
+  });
 }
 
 }  // namespace tile::cli

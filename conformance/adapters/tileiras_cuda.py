@@ -3,6 +3,7 @@
 
 TILEIRAS names the program; without it the package's own is looked for beside this Python. TILEIRAS_ARCH sets the target (default: that of
 device 0). TILEIRAS_COMPILE_ONLY=1 stops after compiling, on a machine without a GPU: such cases are reported as unsupported.
+TILEIRAS_CUBINS names a file that tileiras_pack.py made: then nothing is compiled, and tileiras is not needed.
 Kernels are compiled in a process each; launches share a process with one CUDA context until something goes wrong in it.
 """
 
@@ -11,10 +12,10 @@ import glob
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "tf32": 4, "f64": 8}
 TRAPS = {
@@ -34,6 +35,7 @@ NEWER = {
     "f8E5M2": 89,
 }  # first sm with the type
 COMPILE_ONLY = os.environ.get("TILEIRAS_COMPILE_ONLY") == "1"
+CUBINS = zipfile.ZipFile(os.environ["TILEIRAS_CUBINS"]) if os.environ.get("TILEIRAS_CUBINS") else None
 
 
 def tileiras():
@@ -66,6 +68,11 @@ class Driver:
         self("cuDeviceGetAttribute", ctypes.byref(minor), 76, device)
         self.arch = f"sm_{major.value}{minor.value}"
         self.device = device
+        number, name = ctypes.c_int(), ctypes.create_string_buffer(100)
+        self("cuDriverGetVersion", ctypes.byref(number))
+        self("cuDeviceGetName", name, len(name), device)
+        # As NVIDIA writes it: 13000 is CUDA 13.0.
+        self.about = f"{name.value.decode()}, driver for CUDA {number.value // 1000}.{number.value % 1000 // 10}"
 
     def open(self):
         context = ctypes.c_void_p()
@@ -162,9 +169,9 @@ class Launcher:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,
             )
-            timeout += 20  # the first context takes its time
+        else:
+            timeout /= 2  # the other half is for the start of a context
         self.child.stdin.write((folder + "\n").encode())
         self.child.stdin.flush()
         line, end = b"", time.monotonic() + timeout
@@ -185,13 +192,12 @@ class Launcher:
 
     def stop(self):
         if self.child and self.child.poll() is None:
-            os.killpg(self.child.pid, signal.SIGKILL)
+            self.child.kill()
             self.child.wait()
 
 
-def run(folder, launcher, arch):
-    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
-        m = json.load(f)
+def compiled(folder, m, arch):
+    """Writes kernel.cubin into the folder; None, or the status where there is none."""
     if m["form"] != "tileirbc":
         return {"status": "unsupported", "reason": f"tileiras does not read {m['form']}"}
     sm = int("".join(c for c in arch if c.isdigit()))
@@ -210,11 +216,32 @@ def run(folder, launcher, arch):
         done = subprocess.run(command, capture_output=True, timeout=m["timeout"], env=environment(), check=False)
     except subprocess.TimeoutExpired:
         return {"status": "hang", "reason": "tileiras did not end"}
-    text = (done.stderr + done.stdout).decode(errors="replace")[-2000:]
+    text = (done.stderr + done.stdout).decode(errors="replace").replace(folder + os.sep, "")[-2000:]
     if done.returncode < 0 or done.returncode >= 128:
         return {"status": "crash", "reason": f"tileiras ended with status {done.returncode}: {text}"}
     if done.returncode:
         return {"status": "unsupported" if "Incompatibility with architecture" in text else "rejected", "reason": text}
+    return None
+
+
+def unpacked(folder, m):
+    """As compiled(), from the file of TILEIRAS_CUBINS."""
+    names = CUBINS.NameToInfo
+    if m["case"] + ".json" in names:
+        return json.loads(CUBINS.read(m["case"] + ".json"))
+    if m["case"] + ".cubin" not in names:
+        return {"status": "unsupported", "reason": "not in TILEIRAS_CUBINS"}
+    with open(os.path.join(folder, "kernel.cubin"), "wb") as f:
+        f.write(CUBINS.read(m["case"] + ".cubin"))
+    return None
+
+
+def run(folder, launcher, arch):
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
+        m = json.load(f)
+    status = unpacked(folder, m) if CUBINS else compiled(folder, m, arch)
+    if status:
+        return status
     if m["goal"] == "check":
         return {"status": "ok"}
     if COMPILE_ONLY:
@@ -231,30 +258,36 @@ def one(folder, launcher, arch):
         json.dump(status, f)
 
 
+def version():
+    done = subprocess.run([tileiras(), "--version"], capture_output=True, check=False, text=True, env=environment())
+    return " ".join(line.strip() for line in done.stdout.splitlines() if "release" in line or "Build" in line)
+
+
+def description(arch, device=""):
+    compiler = json.loads(CUBINS.read("about.json"))["version"] if CUBINS else version()
+    return {
+        "protocol": 1,
+        "name": f"tileiras for {arch}",
+        "version": f"{compiler}; {device}" if device else compiler,
+        "forms": ["tileirbc"],
+        "batch": True,
+        "profile": "language",
+        "classes": False,
+        "lines": False,
+        "prints": not COMPILE_ONLY,
+    }
+
+
 def main():
     if sys.argv[1:2] == ["--serve"]:
         return serve()
-    arch = os.environ.get("TILEIRAS_ARCH") or ("sm_90" if COMPILE_ONLY else Driver().arch)
+    arch = os.environ.get("TILEIRAS_ARCH")
+    if not arch and CUBINS:
+        arch = json.loads(CUBINS.read("about.json"))["arch"]
+    elif not arch:
+        arch = "sm_90" if COMPILE_ONLY else Driver().arch
     if sys.argv[1:] == ["--describe"]:
-        version = subprocess.run(
-            [tileiras(), "--version"], capture_output=True, check=False, text=True, env=environment()
-        ).stdout
-        version = " ".join(line.strip() for line in version.splitlines() if "release" in line or "Build" in line)
-        print(
-            json.dumps(
-                {
-                    "protocol": 1,
-                    "name": f"tileiras for {arch}",
-                    "version": version,
-                    "forms": ["tileirbc"],
-                    "batch": True,
-                    "profile": "language",
-                    "classes": False,
-                    "lines": False,
-                    "prints": not COMPILE_ONLY,
-                }
-            )
-        )
+        print(json.dumps(description(arch, "" if COMPILE_ONLY else Driver().about)))
         return None
     launcher = Launcher()
     try:

@@ -250,6 +250,14 @@ def header(params, body, grid=True):
     return "\n".join(lines + ["    " + line for line in body.strip("\n").split("\n")] + ["    return", "  }", "}", ""])
 
 
+def spread(pointer, names, i, t, n=8):
+    """Lines that make n neighbouring addresses of a pointer; the names of the three values, and of the iota."""
+    one, many, places = names
+    return f"""{one} = reshape {pointer} : tile<ptr<{t}>> -> tile<1xptr<{t}>>
+{many} = broadcast {one} : tile<1xptr<{t}>> -> tile<{n}xptr<{t}>>
+{places} = offset {many}, {i} : tile<{n}xptr<{t}>>, tile<{n}xi32> -> tile<{n}xptr<{t}>>"""
+
+
 def loops():
     """for: trip counts, steps, signs, induction types."""
     for t in ("i8", "i16", "i32", "i64"):
@@ -449,11 +457,9 @@ if %c {
         "fan_out",
         header(
             "%a: tile<ptr<i32>>, %o: tile<ptr<i32>>",
-            """
+            f"""
 %i = iota : tile<8xi32>
-%p1 = reshape %a : tile<ptr<i32>> -> tile<1xptr<i32>>
-%p8 = broadcast %p1 : tile<1xptr<i32>> -> tile<8xptr<i32>>
-%ps = offset %p8, %i : tile<8xptr<i32>>, tile<8xi32> -> tile<8xptr<i32>>
+{spread('%a', ('%p1', '%p8', '%ps'), '%i', 'i32')}
 %x, %t = load_ptr_tko weak %ps : tile<8xptr<i32>> -> tile<8xi32>, token
 %y = addi %x, %x : tile<8xi32>
 %z = muli %x, %y : tile<8xi32>
@@ -461,9 +467,7 @@ if %c {
 %v = xori %u, %y : tile<8xi32>
 %w = addi %v, %x : tile<8xi32>
 %w2 = addi %w, %z : tile<8xi32>
-%q1 = reshape %o : tile<ptr<i32>> -> tile<1xptr<i32>>
-%q8 = broadcast %q1 : tile<1xptr<i32>> -> tile<8xptr<i32>>
-%qs = offset %q8, %i : tile<8xptr<i32>>, tile<8xi32> -> tile<8xptr<i32>>
+{spread('%o', ('%q1', '%q8', '%qs'), '%i', 'i32')}
 %t2 = store_ptr_tko weak %qs, %w2 : tile<8xptr<i32>>, tile<8xi32> -> token""",
             False,
         ),
@@ -503,9 +507,9 @@ if %c {
   continue %c, %x : tile<4x2xf32>, tile<4x2xf32>
 }
 %i8 = iota : tile<8xi32>
-%q1 = reshape %o : tile<ptr<f32>> -> tile<1xptr<f32>>
-%q8 = broadcast %q1 : tile<1xptr<f32>> -> tile<8xptr<f32>>
-%qs = offset %q8, %i8 : tile<8xptr<f32>>, tile<8xi32> -> tile<8xptr<f32>>
+"""
+            + spread("%o", ("%q1", "%q8", "%qs"), "%i8", "f32")
+            + """
 %r = reshape %k : tile<4x2xf32> -> tile<8xf32>
 %t = store_ptr_tko weak %qs, %r : tile<8xptr<f32>>, tile<8xf32> -> token""",
             False,

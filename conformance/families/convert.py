@@ -3,7 +3,8 @@
 from fractions import Fraction
 
 from families.case import Case
-from families.kernel import elementwise, tile
+from families.kernel import Kernel, count, operation
+from families.shape import dims
 from oracle import exact, values
 from oracle.formats import F, INT, INTS, from_fraction, signed, to_fraction, value_bits
 from oracle.rng import Rng
@@ -110,15 +111,7 @@ def sources(t, target=None):
 def make(name, op, source, target, bits, text, out, free=None, tier="standard", version=None, family="convert", **how):
     case = Case(family, name, tier, [op], [source, target])
     case.version = version
-    n = min(1024, len(bits))
-    return elementwise(
-        case,
-        [n],
-        [(source, bits)],
-        [(target, out, {"free": free, **how})],
-        lambda k, v, s: k.v(f"{op} {v[0]}{text} : {tile(s, source)} -> {tile(s, target)}"),
-        len(bits) // n,
-    )
+    return operation(case, f"{op} {{0}}{text} : {{S}} -> {{D}}", [(source, bits)], target, out, free=free, **how)
 
 
 def ftof():
@@ -289,11 +282,10 @@ def shapes():
         ("ftof", "bf16", "f64", ""),
     ):
         for shape in ([], [1, 1], [4, 2, 8], [2, 2, 2, 2]):
-            n = 1
-            for d in shape:
-                n *= d
             rng = Rng(f"{op} {source} {shape}")
-            bits = [values.moderate(source, rng) if source in F else rng.bits(INTS[source]) for _ in range(n)]
+            bits = [
+                values.moderate(source, rng) if source in F else rng.bits(INTS[source]) for _ in range(count(shape))
+            ]
             out = {
                 "ftof": lambda b: exact.convert(source, target, b),
                 "ftoi": lambda b: exact.to_int(source, target, b, True)[0],
@@ -304,17 +296,13 @@ def shapes():
             }[op]
             case = Case(
                 "convert",
-                f"{op}.{source}.{target}.shape_" + ("x".join(map(str, shape)) or "scalar"),
+                f"{op}.{source}.{target}.shape_{dims(shape)}",
                 "standard",
                 [op],
                 [source, target],
             )
-            yield elementwise(
-                case,
-                shape,
-                [(source, bits)],
-                [(target, [out(b) for b in bits], {})],
-                lambda k, v, s: k.v(f"{op} {v[0]}{text} : {tile(s, source)} -> {tile(s, target)}"),
+            yield operation(
+                case, f"{op} {{0}}{text} : {{S}} -> {{D}}", [(source, bits)], target, [out(b) for b in bits], shape
             )
 
 
@@ -360,8 +348,6 @@ def double_rounding():
 
 def pointers():
     """ptr_to_int and int_to_ptr: differences of addresses, and a way there and back."""
-    from families.kernel import Kernel
-
     for t, size in (("i8", 1), ("f16", 2), ("i32", 4), ("f64", 8), ("i1", 1), ("tf32", 4), ("f8E5M2", 1)):
         case = Case(
             "convert",
@@ -372,10 +358,10 @@ def pointers():
         )
         k = Kernel(case)
         n = 16
-        case.input(
-            t,
-            [i % 2 if t == "i1" else i for i in range(n)] if t in INTS else values.fill(values.edges(t), n, lambda: 0),
+        bits = (
+            [i % 2 if t == "i1" else i for i in range(n)] if t in INTS else values.fill(values.edges(t), n, lambda: 0)
         )
+        case.input(t, bits)
         p = k.ptr_param("a", t)
         i = k.v(f"iota : tile<{n}xi32>")
         ps = k.v(
@@ -388,13 +374,7 @@ def pointers():
         q = k.v(f"int_to_ptr {a} : tile<{n}xi64> -> tile<{n}xptr<{t}>>")
         x = k.fresh()
         k.emit(f"{x}, {k.fresh()} = load_ptr_tko weak {q} : tile<{n}xptr<{t}>> -> tile<{n}x{t}>, token")
-        k.output(
-            "x",
-            x,
-            t,
-            [n],
-            [i % 2 if t == "i1" else i for i in range(n)] if t in INTS else values.fill(values.edges(t), n, lambda: 0),
-        )
+        k.output("x", x, t, [n], bits)
         yield k.finish()
     for a, b, size in (("i32", "f32", 4), ("i8", "i32", 4), ("f64", "i8", 1), ("i16", "bf16", 2), ("f32", "i64", 8)):
         case = Case("convert", f"ptr_to_ptr.{a}.{b}", "standard", ["ptr_to_ptr"], [a, b])

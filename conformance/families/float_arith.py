@@ -1,7 +1,9 @@
 """Float arithmetic: rounding modes, flush_to_zero, NaN, signed zeros, infinities and subnormal numbers; comparisons."""
 
 from families.case import Case
-from families.kernel import elementwise, tile
+from families.kernel import elementwise, operation, paired, tile
+from families.kernel import count as size
+from families.shape import dims
 from oracle import exact, values
 from oracle.formats import BASE, F
 from oracle.rng import Rng
@@ -21,23 +23,11 @@ def label(mode, ftz):
     return (mode or "default") + (".ftz" if ftz else "")
 
 
-def size(shape):
-    n = 1
-    for d in shape:
-        n *= d
-    return n
-
-
 def binary(op, fn, t, shape, pairs, name, tier, mode=None, ftz=False, **how):
     out = [fn(t, a, b, mode=mode or "nearest_even", ftz=ftz) for a, b in pairs]
     case = Case("float_arith", name, tier, [op], [t])
-    return elementwise(
-        case,
-        shape,
-        [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
-        [(t, out, {"rule": "exact", **how})],
-        lambda k, v, s: k.v(f"{op} {v[0]}, {v[1]}{spell(mode, ftz)} : {tile(s, t)}"),
-    )
+    text = f"{op} {{0}}, {{1}}{spell(mode, ftz)} : {{D}}"
+    return operation(case, text, paired(t, pairs), t, out, shape, **{"rule": "exact", **how})
 
 
 def modes(t):
@@ -92,9 +82,7 @@ def binary_cases():
                     )
             for shape in SHAPES:
                 pairs = values.float_pairs(t, size(shape), f"shape {op} {t} {shape}", "near")
-                yield binary(
-                    op, fn, t, shape, pairs, f"{op}.{t}.shape_" + ("x".join(map(str, shape)) or "scalar"), "standard"
-                )
+                yield binary(op, fn, t, shape, pairs, f"{op}.{t}.shape_{dims(shape)}", "standard")
 
 
 def approx_cases():
@@ -171,13 +159,9 @@ def fma_cases():
                     ["fma"],
                     [t],
                 )
-                n = len(triples)
-                yield elementwise(
-                    case,
-                    [n],
-                    [(t, [x[i] for x in triples]) for i in range(3)],
-                    [(t, out, {"rule": "exact"})],
-                    lambda k, v, s, m=mode, z=ftz, t=t: k.v(f"fma {v[0]}, {v[1]}, {v[2]}{spell(m, z)} : {tile(s, t)}"),
+                inputs = [(t, [x[i] for x in triples]) for i in range(3)]
+                yield operation(
+                    case, f"fma {{0}}, {{1}}, {{2}}{spell(mode, ftz)} : {{D}}", inputs, t, out, rule="exact"
                 )
 
 
@@ -194,16 +178,8 @@ def unary_sets(t):
 
 def unary(op, fn, t, name, kind, bits, extra="", tier="standard", family="float_arith", shape=None, **how):
     case = Case(family, name, tier, [op], [t])
-    shape = shape or [min(len(bits), 1024)]
-    how = {"rule": "exact", **how}
-    return elementwise(
-        case,
-        shape,
-        [(t, bits)],
-        [(t, [fn(t, b) for b in bits], how)],
-        lambda k, v, s: k.v(f"{op} {v[0]}{extra} : {tile(s, t)}"),
-        len(bits) // size(shape),
-    )
+    out = [fn(t, b) for b in bits]
+    return operation(case, f"{op} {{0}}{extra} : {{D}}", [(t, bits)], t, out, shape, **{"rule": "exact", **how})
 
 
 def unary_cases():
@@ -280,12 +256,8 @@ def extreme_cases():
                             [op],
                             [t],
                         )
-                        yield elementwise(
-                            case,
-                            [len(pairs)],
-                            [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
-                            [(t, out, {"rule": "exact"})],
-                            lambda k, v, s, op=op, w=words, t=t: k.v(f"{op} {v[0]}, {v[1]}{w} : {tile(s, t)}"),
+                        yield operation(
+                            case, f"{op} {{0}}, {{1}}{words} : {{D}}", paired(t, pairs), t, out, rule="exact"
                         )
 
 
@@ -305,13 +277,7 @@ def rem_cases():
                 ["remf"],
                 [t],
             )
-            yield elementwise(
-                case,
-                [len(pairs)],
-                [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
-                [(t, out, {"rule": "exact"})],
-                lambda k, v, s, t=t: k.v(f"remf {v[0]}, {v[1]} : {tile(s, t)}"),
-            )
+            yield operation(case, "remf {0}, {1} : {D}", paired(t, pairs), t, out, rule="exact")
 
 
 def nan_cases():
@@ -365,14 +331,8 @@ def float_compare():
                         ["cmpf"],
                         [t],
                     )
-                    yield elementwise(
-                        case,
-                        [len(pairs)],
-                        [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
-                        [("i1", out, {})],
-                        lambda k, v, s, p=predicate, w=word, t=t: k.v(
-                            f"cmpf {p} {w} {v[0]}, {v[1]} : {tile(s, t)} -> {tile(s, 'i1')}"
-                        ),
+                    yield operation(
+                        case, f"cmpf {predicate} {word} {{0}}, {{1}} : {{S}} -> {{D}}", paired(t, pairs), "i1", out
                     )
 
 

@@ -1,7 +1,8 @@
 """Integer arithmetic, bitwise operations and integer comparisons: every type, modifier and awkward pair."""
 
 from families.case import Case
-from families.kernel import elementwise, tile
+from families.kernel import count, operation, paired
+from families.shape import dims
 from oracle import exact, values
 from oracle.formats import INT, INTS, signed
 
@@ -55,18 +56,8 @@ def binary_case(op, m, is_signed, rounding, t, shape, pairs, name, tier):
         r, f = exact.integer(op, n, a, b, is_signed, rounding)
         out.append(r)
         free.append(f or wraps(op, a, b, n, m))
-    size = 1
-    for d in shape:
-        size *= d
     case = Case("int_arith", name, tier, [op], [t])
-    return elementwise(
-        case,
-        shape,
-        [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
-        [(t, out, {"free": free})],
-        lambda k, v, s: k.v(f"{op} {v[0]}, {v[1]}{m} : {tile(s, t)}"),
-        len(pairs) // size,
-    )
+    return operation(case, f"{op} {{0}}, {{1}}{m} : {{D}}", paired(t, pairs), t, out, shape, free=free)
 
 
 def int_arith():
@@ -106,10 +97,7 @@ def int_arith():
                     )
                 if first:
                     for shape in SHAPES if t in ("i1", "i32") else (SHAPES[0], SHAPES[4]):
-                        size = 1
-                        for d in shape:
-                            size *= d
-                        some = values.pairs(t, size, f"int shape {op} {t} {shape}")
+                        some = values.pairs(t, count(shape), f"int shape {op} {t} {shape}")
                         yield binary_case(
                             op,
                             m,
@@ -118,7 +106,7 @@ def int_arith():
                             t,
                             shape,
                             some,
-                            stem + ".shape_" + ("x".join(map(str, shape)) or "scalar"),
+                            f"{stem}.shape_{dims(shape)}",
                             "standard",
                         )
     for op, modifiers in UNARY:
@@ -130,19 +118,12 @@ def int_arith():
                     if n <= 16
                     else values.fill(values.int_edges(n), 1024, lambda r=values.Rng(op + t), n=n: r.bits(n))
                 )
-                size = min(len(bits), 1024)
                 case = Case(
                     "int_arith", f"{op}.{label(m)}.{t}", "smoke" if t == "i32" and not m else "standard", [op], [t]
                 )
                 out = [exact.integer(op, n, a)[0] for a in bits]
-                yield elementwise(
-                    case,
-                    [size],
-                    [(t, bits)],
-                    [(t, out, {"free": [wraps(op, a, 0, n, m) for a in bits]})],
-                    lambda k, v, s, op=op, m=m, t=t: k.v(f"{op} {v[0]}{m} : {tile(s, t)}"),
-                    len(bits) // size,
-                )
+                free = [wraps(op, a, 0, n, m) for a in bits]
+                yield operation(case, f"{op} {{0}}{m} : {{D}}", [(t, bits)], t, out, free=free)
 
 
 def int_compare():
@@ -161,27 +142,13 @@ def int_compare():
                     ["cmpi"],
                     [t],
                 )
-                yield elementwise(
-                    case,
-                    shape,
-                    [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])],
-                    [("i1", out, {})],
-                    lambda k, v, s, p=predicate, g=sign, t=t: k.v(
-                        f"cmpi {p} {v[0]}, {v[1]}, {g} : {tile(s, t)} -> {tile(s, 'i1')}"
-                    ),
-                )
+                text = f"cmpi {predicate} {{0}}, {{1}}, {sign} : {{S}} -> {{D}}"
+                yield operation(case, text, paired(t, pairs), "i1", out, shape)
                 shape = [] if t == "i64" else [2, 2, 2]
-                size = 1 if t == "i64" else 8
-                some = values.pairs(t, size, f"cmp small {t} {predicate} {sign}")
+                some = values.pairs(t, count(shape), f"cmp small {t} {predicate} {sign}")
                 case = Case("int_compare", f"cmpi.{predicate}.{sign}.{t}.small", "standard", ["cmpi"], [t])
-                yield elementwise(
-                    case,
-                    shape,
-                    [(t, [a for a, _ in some]), (t, [b for _, b in some])],
-                    [("i1", [int(test(read(a), read(b))) for a, b in some], {})],
-                    lambda k, v, s, p=predicate, g=sign, t=t: k.v(
-                        f"cmpi {p} {v[0]}, {v[1]}, {g} : {tile(s, t)} -> {tile(s, 'i1')}"
-                    ),
+                yield operation(
+                    case, text, paired(t, some), "i1", [int(test(read(a), read(b))) for a, b in some], shape
                 )
 
 

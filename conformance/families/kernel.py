@@ -161,6 +161,27 @@ def is_float(t):
     return t in F
 
 
+def paired(t, pairs):
+    """The two inputs of an operation over pairs of elements."""
+    return [(t, [a for a, _ in pairs]), (t, [b for _, b in pairs])]
+
+
+def operation(case, text, inputs, t, out, shape=None, **expect):
+    """One operation over whole arrays. inputs: (type, bits); text names the operands {0}, {1} ..., and the types of the tiles {S} (of the first
+    operand) and {D} (of the result, whose elements t and out are). Without a shape all elements are one row, at most 1024 to a block.
+    """
+    source, n = inputs[0][0], len(inputs[0][1])
+    shape = [min(n, 1024)] if shape is None else shape
+    return elementwise(
+        case,
+        shape,
+        inputs,
+        [(t, out, expect)],
+        lambda k, v, s: k.v(text.format(*v, S=tile(s, source), D=tile(s, t))),
+        n // count(shape),
+    )
+
+
 def elementwise(case, shape, inputs, outputs, body, blocks=1):
     """Loads each (type, bits) of inputs, computes body(kernel, values, shape) -> one value for each (type, bits, expectation) of outputs."""
     k = Kernel(case)

@@ -7,7 +7,7 @@ import mpmath
 from families.case import Case
 from families.kernel import Kernel, tile
 from families.mma import limit_of, small_ints
-from families.reduce_scan import identity_text, written
+from families.reduce_scan import identity_text, single, written
 from families.views import Array, View
 from oracle import values
 from oracle.formats import F, INTS, from_fraction, to_fraction
@@ -129,15 +129,7 @@ def softmax(rows, columns, width, tier="standard"):
     zero = k.const("i32", 0)
     v = load(k, va, na, ["%bx", zero])
     shape = [1, width]
-    top = written(
-        k,
-        "reduce",
-        [(v, t)],
-        shape,
-        1,
-        [identity_text(t, 0xFF800000)],
-        lambda k, a, b: [k.v(f"maxf {a[0]}, {b[0]} : tile<f32>")],
-    )[0]
+    top = single(k, "reduce", v, t, shape, 1, identity_text(t, 0xFF800000), "maxf {a}, {b} : {T}")
 
     def wide(value):
         value = k.v(f"reshape {value} : tile<1xf32> -> tile<1x1xf32>")
@@ -145,9 +137,7 @@ def softmax(rows, columns, width, tier="standard"):
 
     d = k.v(f"subf {v}, {wide(top)} : {tile(shape, t)}")
     e = k.v(f"exp {d} : {tile(shape, t)}")
-    s = written(
-        k, "reduce", [(e, t)], shape, 1, ["0.0 : f32"], lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<f32>")]
-    )[0]
+    s = single(k, "reduce", e, t, shape, 1, "0.0 : f32", "addf {a}, {b} : {T}")
     r = k.v(f"divf {e}, {wide(s)} : {tile(shape, t)}")
     store(k, vo, no, r, ["%bx", zero])
     case.results(b, t, out, rule="bound", strict="bound", bound=bound)
@@ -195,11 +185,11 @@ def layer_norm(rows, columns, tier="standard"):
     T = tile(shape, "f32")
     xs, ws, cs = (k.v(f"ftof {v} : {tile(shape, t)} -> {T}") for v in (xs, ws, cs))
     n = k.v(f"constant <f32: {float(columns)}> : tile<f32>")
-    add = lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<f32>")]
-    mean = k.v(f"divf {written(k, 'reduce', [(xs, 'f32')], shape, 0, ['0.0 : f32'], add)[0]}, {n} : tile<f32>")
+    total = lambda x: single(k, "reduce", x, "f32", shape, 0, "0.0 : f32", "addf {a}, {b} : {T}")
+    mean = k.v(f"divf {total(xs)}, {n} : tile<f32>")
     d = k.v(f"subf {xs}, {k.splat(mean, 'f32', shape)} : {T}")
     sq = k.v(f"mulf {d}, {d} : {T}")
-    var = k.v(f"divf {written(k, 'reduce', [(sq, 'f32')], shape, 0, ['0.0 : f32'], add)[0]}, {n} : tile<f32>")
+    var = k.v(f"divf {total(sq)}, {n} : tile<f32>")
     var = k.v(f"addf {var}, {k.v('constant <f32: 0x3727C5AC> : tile<f32>')} : tile<f32>")
     s = k.v(f"rsqrt {var} : tile<f32>")
     y = k.v(f"mulf {d}, {k.splat(s, 'f32', shape)} : {T}")
@@ -237,15 +227,7 @@ def attention(n, d, tier="standard"):
     yt = k.v(f"permute {y} [1, 0] : {tile([n, d], t)} -> {tile([d, n], t)}")
     zero = k.v(f"constant <f32: 0.0> : {tile([n, n], t)}")
     s = k.v(f"mmaf {x}, {yt}, {zero} : {tile([n, d], t)}, {tile([d, n], t)}, {tile([n, n], t)}")
-    top = written(
-        k,
-        "reduce",
-        [(s, t)],
-        [n, n],
-        1,
-        [identity_text(t, 0xFF800000)],
-        lambda k, a, b: [k.v(f"maxf {a[0]}, {b[0]} : tile<f32>")],
-    )[0]
+    top = single(k, "reduce", s, t, [n, n], 1, identity_text(t, 0xFF800000), "maxf {a}, {b} : {T}")
 
     def wide(value, columns):
         value = k.v(f"reshape {value} : {tile([n], t)} -> {tile([n, 1], t)}")
@@ -253,9 +235,7 @@ def attention(n, d, tier="standard"):
 
     e = k.v(f"subf {s}, {wide(top, n)} : {tile([n, n], t)}")
     e = k.v(f"exp {e} : {tile([n, n], t)}")
-    total = written(
-        k, "reduce", [(e, t)], [n, n], 1, ["0.0 : f32"], lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<f32>")]
-    )[0]
+    total = single(k, "reduce", e, t, [n, n], 1, "0.0 : f32", "addf {a}, {b} : {T}")
     o = k.v(f"constant <f32: 0.0> : {tile([n, d], t)}")
     o = k.v(f"mmaf {e}, {z}, {o} : {tile([n, n], t)}, {tile([n, d], t)}, {tile([n, d], t)}")
     o = k.v(f"divf {o}, {wide(total, d)} : {tile([n, d], t)}")
@@ -376,9 +356,7 @@ def convolution(length, taps, tier="standard"):
     b = k.block()
     t = load(k, v, name, [b])
     m = k.v(f"muli {t}, {wv} : {tile([taps], 'i32')}")
-    s = written(
-        k, "reduce", [(m, "i32")], [taps], 0, ["0 : i32"], lambda k, a, c: [k.v(f"addi {a[0]}, {c[0]} : tile<i32>")]
-    )[0]
+    s = single(k, "reduce", m, "i32", [taps], 0, "0 : i32", "addi {a}, {b} : {T}")
     k.output("o", s, "i32", [], bits([sum(x[i + j] * w[j] for j in range(taps)) for i in range(out_length)]), b)
     return k.finish()
 
@@ -445,10 +423,10 @@ def prefix_sum(n, tier="standard"):
     k = Kernel(case)
     rows, columns = n // 16, 16
     v = k.input("x", "i32", x, [rows, columns])
-    add = lambda k, a, b: [k.v(f"addi {a[0]}, {b[0]} : tile<i32>")]
-    inner = written(k, "scan", [(v, "i32")], [rows, columns], 1, ["0 : i32"], add, False)[0]
-    total = written(k, "reduce", [(v, "i32")], [rows, columns], 1, ["0 : i32"], add)[0]
-    before = written(k, "scan", [(total, "i32")], [rows], 0, ["0 : i32"], add, False)[0]
+    add = ("0 : i32", "addi {a}, {b} : {T}")
+    inner = single(k, "scan", v, "i32", [rows, columns], 1, *add, False)
+    total = single(k, "reduce", v, "i32", [rows, columns], 1, *add)
+    before = single(k, "scan", total, "i32", [rows], 0, *add, False)
     before = k.v(f"subi {before}, {total} : {tile([rows], 'i32')}")
     before = k.v(f"reshape {before} : {tile([rows], 'i32')} -> {tile([rows, 1], 'i32')}")
     before = k.v(f"broadcast {before} : {tile([rows, 1], 'i32')} -> {tile([rows, columns], 'i32')}")

@@ -81,6 +81,12 @@ def written(k, op, operands, shape, dim, identities, body, reverse=None):
     return names
 
 
+def single(k, op, x, t, shape, dim, identity, text, reverse=None):
+    """A reduce or scan of one operand by one operation, whose text has {a}, {b} and the type {T}."""
+    body = lambda k, a, b: [k.v(text.format(a=a[0], b=b[0], T=f"tile<{t}>"))]
+    return written(k, op, [(x, t)], shape, dim, [identity], body, reverse)[0]
+
+
 def folded(shape, dim, bits, fn, op, reverse):
     """What must come out, for a body fn of one operand that is associative and commutative on these data."""
     if op == "reduce":
@@ -109,16 +115,7 @@ def one(family, name, t, shape, dim, bits, text, fn, identity, op, reverse, tier
     case = Case("reduce_scan", name, tier, [op, *ops], [t])
     k = Kernel(case)
     x = k.input("a", t, bits, shape)
-    r = written(
-        k,
-        op,
-        [(x, t)],
-        shape,
-        dim,
-        [identity],
-        lambda k, a, b: [k.v(text.format(a=a[0], b=b[0], T=f"tile<{t}>"))],
-        reverse,
-    )[0]
+    r = single(k, op, x, t, shape, dim, identity, text, reverse)
     rest, out = folded(shape, dim, bits, fn, op, reverse)
     k.output("o", r, t, rest, out, **how)
     return k.finish()
@@ -294,16 +291,7 @@ def bounded_sums():
                 )
                 k = Kernel(case)
                 x = k.input("a", t, bits, shape)
-                r = written(
-                    k,
-                    op,
-                    [(x, t)],
-                    shape,
-                    dim,
-                    [identity_text(t, 0)],
-                    lambda k, a, b: [k.v(f"addf {a[0]}, {b[0]} : tile<{t}>")],
-                    reverse,
-                )[0]
+                r = single(k, op, x, t, shape, dim, identity_text(t, 0), "addf {a}, {b} : {T}", reverse)
                 out = [from_fraction(t, s, sign=0) for s in sums]
                 k.output("o", r, t, rest, out, rule="bound", strict="bound", bound=limits)
                 yield k.finish()
@@ -512,15 +500,7 @@ def body_cases():
         x, left, dims_left, want = k.input("a", "i32", bits, shape), list(shape), list(range(4)), bits
         for axis in order:
             d = dims_left.index(axis)
-            x = written(
-                k,
-                "reduce",
-                [(x, "i32")],
-                left,
-                d,
-                ["0 : i32"],
-                lambda k, a, b: [k.v(f"addi {a[0]}, {b[0]} : tile<i32>")],
-            )[0]
+            x = single(k, "reduce", x, "i32", left, d, "0 : i32", "addi {a}, {b} : {T}")
             left, want = folded(left, d, want, lambda a, b: a + b & 0xFFFFFFFF, "reduce", None)
             dims_left.remove(axis)
         k.output("o", x, "i32", left, want)

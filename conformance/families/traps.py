@@ -320,6 +320,14 @@ def nesting():
         yield text(
             f"for.{n}", "".join(f"for %i{j} in (%i to %i, step %i) : tile<i32> {{\n" for j in range(n)) + "}\n" * n
         )
+        yield text(f"loop.{n}", "loop {\n" * n + "}\n" * n)
+        yield text(
+            f"reduce.{n}",
+            "%z = constant <i32: 0> : tile<2xi32>\n"
+            + "%s = reduce %z dim=0 identities=[0 : i32] : tile<2xi32> -> tile<i32>\n(%l: tile<i32>, %r: tile<i32>) {\n"
+            * n
+            + "}\n" * n,
+        )
         yield text(f"types.{n}", "%x = ptr_to_ptr %c : " + "tile<ptr<" * n + "f32" + ">>" * n + " -> tile<ptr<f32>>")
         yield text(f"lists.{n}", "%x = constant <i32: " + "[" * n + "1" + "]" * n + "> : tile<1xi32>")
         yield text(f"attributes.{n}", "%x = addi %i, %i {a = " + "[" * n + "]" * n + "} : tile<i32>")

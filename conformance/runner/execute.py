@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -20,13 +21,34 @@ class Broken(Exception):
     """The implementation cannot be used at all."""
 
 
+ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "adapters")
+NAMED = {"tilevm": "tilevm.py", "tileiras": "tileiras_cuda.py"}
+LIBRARIES = (".so", ".dylib", ".dll")
+
+
+def command_of(impl):
+    """The command for what --impl says: itself, or that of an adapter for a shared library (abi/tile_impl.h) and for "tilevm",
+    "tilevm --gpu" and the like, and "tileiras"."""
+    words = shlex.split(impl)
+    if not words:
+        raise Broken("--impl is empty")
+    if len(words) == 1 and words[0].endswith(LIBRARIES):
+        return shlex.join([sys.executable, os.path.join(ADAPTERS, "library.py"), words[0]])
+    if words[0] in NAMED and all(w.startswith("--") for w in words[1:]):
+        return shlex.join([sys.executable, os.path.join(ADAPTERS, NAMED[words[0]]), *words[1:]])
+    return impl
+
+
 def describe(command):
     """What the implementation says about itself (protocol.md, section 3)."""
     try:
         done = subprocess.run(shlex.split(command) + ["--describe"], capture_output=True, timeout=60, check=False)
         can = json.loads(done.stdout)
-    except (OSError, subprocess.TimeoutExpired, ValueError) as e:
+    except (OSError, subprocess.TimeoutExpired) as e:
         raise Broken(f"{command} --describe: {e}") from None
+    except ValueError:
+        said = done.stderr.decode(errors="replace").strip()[-300:]
+        raise Broken(f"{command} --describe: exit status {done.returncode}, no JSON. {said}") from None
     if done.returncode or not isinstance(can, dict) or can.get("protocol") != PROTOCOL:
         raise Broken(f'{command} --describe: expected a description with "protocol": {PROTOCOL}')
     return can
@@ -186,7 +208,14 @@ class Worker:
             return {"status": f"unreadable status.json: {e}"}
 
     def run(self, ref):
-        """A result: a dictionary with case, verdict, detail, seconds and tags."""
+        """A result: a dictionary with case, verdict, detail, seconds and tags. With `repeat`, that of the first run that fails."""
+        for _ in range(self.options.get("repeat", 1)):
+            result = self.run_once(ref)
+            if result["verdict"] != "pass":
+                break
+        return result
+
+    def run_once(self, ref):
         case, files = ref.load()
         start = time.monotonic()
         result = {"case": case["case"], "tier": case["tier"], "ops": case["ops"], "types": case["types"]}

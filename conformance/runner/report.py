@@ -25,7 +25,7 @@ def merged(reports):
     heads = [
         {k: r[k] for k in ("implementation", "implementation_version", "profile", "form", "tier")} for r in reports
     ]
-    if any(h != heads[0] for h in heads):
+    if any(h != heads[0] for h in ({**h, "implementation_version": heads[0]["implementation_version"]} for h in heads)):
         print("warning: the reports are not of one run", file=sys.stderr)
     by_case = {r["case"]: r for one in reports for r in one["results"]}
     head = {
@@ -50,22 +50,33 @@ def changes(old, new):
 
 def finish(r, a):
     """Writes what was asked for; returns the exit status."""
-    old = load(a.diff) if a.diff else None
+    others = [load(path) for path in a.diff]
     if a.json:
         write(a.json, json.dumps(r, indent=1) + "\n")
     if a.junit:
         write(a.junit, junit(r))
     if a.html:
-        write(a.html, page(r, old))
+        write(a.html, page(r, others))
     print(
         f"{r['implementation']} {r['implementation_version']}, tier {r['tier']}, form {r['form']}, profile {r['profile']}: "
         + ", ".join(f"{n} {v}" for v, n in r["counts"].items())
         + f" in {r['seconds']:.1f} s"
     )
-    if old:
-        for case, before, now in changes(old, r):
-            print(f"{before} -> {now}: {case}")
+    for old in others:
+        show_changes(old, r)
     return 5 if any(r["counts"].get(v) for v in FAILURES) else 0
+
+
+def named(r):
+    return f"{r['implementation']} {r['implementation_version']}".strip()
+
+
+def show_changes(old, new):
+    found = changes(old, new)
+    print(f"{len(found)} verdicts differ from {named(old)} ({old['form']}, profile {old['profile']})")
+    for case, before, now in found:
+        print(f"{before} -> {now}: {case}")
+    return found
 
 
 def write(path, text):
@@ -153,10 +164,10 @@ def cell(counts):
     return css, text
 
 
-def page(r, old=None):
-    """One page without anything from elsewhere. With an older report, whose implementation may be another, both stand in each cell."""
+def page(r, others=()):
+    """One page without anything from elsewhere. With other reports, of older runs or other implementations, all stand in each cell."""
     e = html.escape
-    runs = [(r, matrix(r))] + ([(old, matrix(old))] if old else [])
+    runs = [(one, matrix(one)) for one in (r, *others)]
     title = f"Tile IR conformance: {r['implementation']}"
     out = [f"<!doctype html><meta charset=utf-8><title>{e(title)}</title><style>{STYLE}</style><h1>{e(title)}</h1>"]
     for one, _ in runs:
@@ -174,7 +185,7 @@ def page(r, old=None):
         out.append(f"<tr><td class=op>{e(name)}<td>{good}<td class={'bad' if bad else 'ok'}>{bad}<td>{open_}</tr>")
     out.append(
         "</table><h2>Operations and types</h2><p>Passed of judged, + not judged"
-        + ("; second line: the older run" if old else "")
+        + ("; one line for each run, in the order above" if others else "")
         + ".</p>"
     )
     types = [t for t in TYPE_ORDER if any(t == k[1] for _, m in runs for k in m)]
@@ -187,12 +198,12 @@ def page(r, old=None):
             if not any(shown):
                 row.append("<td class=none>")
             else:
-                css = "bad" if shown[0] and shown[0][0] == "bad" else shown[0][0] if shown[0] else "none"
+                css = shown[0][0] if shown[0] else "none"
                 row.append(f"<td class={css}>" + "<br>".join(s[1] if s else "-" for s in shown))
         out.append("".join(row) + "</tr>")
     out.append("</table>")
-    if old:
-        out.append("<h2>Changes since the older run</h2><table><tr><th>case<th>before<th>now</tr>")
+    for old in others:
+        out.append(f"<h2>Verdicts that differ from {e(named(old))}</h2><table><tr><th>case<th>there<th>here</tr>")
         for case, before, now in changes(old, r):
             out.append(
                 f"<tr><td class=op>{e(case)}<td>{e(before)}<td class={'bad' if now in FAILURES else 'ok'}>{e(now)}</tr>"

@@ -18,7 +18,7 @@ except ImportError:
 
 SOURCE = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 SUITE = SOURCE / "conformance"
-ADAPTER = f"'{sys.executable}' '{SUITE / 'adapters' / 'tilevm_cpu.py'}'"
+ADAPTER = f"'{sys.executable}' '{SUITE / 'adapters' / 'tilevm.py'}'"
 failures = []
 
 

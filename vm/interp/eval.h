@@ -50,11 +50,33 @@ Modifiers modifiers_of(const Function& f, InstId i);  // eval_elementwise.cpp
 
 /// Bits of element `i` of an array in tile storage, zero-extended.
 inline uint64_t read_bits(const void* p, size_t size, size_t i = 0) {
+  const char* at = static_cast<const char*>(p) + i * size;
+  const auto read = [&](auto v) {  // constant sizes are one instruction
+    std::memcpy(&v, at, sizeof v);
+    return static_cast<uint64_t>(v);
+  };
+  switch (size) {
+    case 1: return read(uint8_t{});
+    case 2: return read(uint16_t{});
+    case 4: return read(uint32_t{});
+    case 8: return read(uint64_t{});
+    default: break;
+  }
   uint64_t v = 0;
-  std::memcpy(&v, static_cast<const char*>(p) + i * size, size);  // little-endian host, checked in eval_table.cpp
+  std::memcpy(&v, at, size);  // little-endian host, checked in eval_table.cpp
   return v;
 }
-inline void write_bits(void* p, size_t size, uint64_t v, size_t i = 0) { std::memcpy(static_cast<char*>(p) + i * size, &v, size); }
+inline void write_bits(void* p, size_t size, uint64_t v, size_t i = 0) {
+  char* at = static_cast<char*>(p) + i * size;
+  const auto write = [&](auto narrow) { std::memcpy(at, &narrow, sizeof narrow); };
+  switch (size) {
+    case 1: return write(static_cast<uint8_t>(v));
+    case 2: return write(static_cast<uint16_t>(v));
+    case 4: return write(static_cast<uint32_t>(v));
+    case 8: return write(v);
+    default: std::memcpy(at, &v, size);
+  }
+}
 /// Sign-extends the low `bits`.
 inline int64_t sign_extend(uint64_t v, unsigned bits) { return static_cast<int64_t>(v << (64 - bits)) >> (64 - bits); }
 

@@ -2,13 +2,27 @@
 #include <algorithm>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/fused.h"
 
 namespace tile {
 namespace {
 
-struct PointerData : StepData {
+struct PointerData : AccessData {
   ElementType element = ElementType::F32;
   size_t size = 4;
+
+  bool in_place(Exec& x, const Step& s, MemoryAccess::Kind kind, MemoryRun& run) const override {
+    if (element == ElementType::I1 && kind == MemoryAccess::Kind::Read) return false;
+    const uint64_t* p = x.at<uint64_t>(s.in[0]);
+    uint64_t off = 0;  // bits that are set where an element is not next to the one before
+    for (size_t i = 0; i < s.n; ++i) off |= p[i] ^ (p[0] + i * size);
+    if (off != 0) return false;
+    if (s.in[1] != kNoSlot && std::memchr(x.at(s.in[1]), 0, s.n)) return false;
+    run.host = x.memory.resolve(p[0], s.n * size);
+    run.length = s.n;
+    run.span = s.n * size;
+    return run.host && reinterpret_cast<uintptr_t>(run.host) % size == 0;
+  }
 };
 
 /// Calls f(first element, count, host address) for runs of neighbouring active elements; false after a trap.

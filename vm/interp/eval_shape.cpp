@@ -165,7 +165,14 @@ template <bool kGrid>
 Flow eval_coordinates(Exec& x, const Step& s) {
   const Grid& g = x.launch.grid;
   const uint32_t values[3] = {kGrid ? g.x : x.block[0], kGrid ? g.y : x.block[1], kGrid ? g.z : x.block[2]};
-  for (int k = 0; k < 3; ++k) std::fill_n(x.at<uint32_t>(s.out[k]), s.n, values[k]);
+  for (int k = 0; k < 3; ++k) {
+    uint32_t* out = x.at<uint32_t>(s.out[k]);
+    if (s.n == 1) {
+      *out = values[k];
+    } else {
+      std::fill_n(out, s.n, values[k]);
+    }
+  }
   return Flow::Next;
 }
 

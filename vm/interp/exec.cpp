@@ -8,7 +8,9 @@
 
 #include "vm/base/numeric.h"
 #include "vm/interp/eval.h"
+#include "vm/interp/fused.h"
 #include "vm/interp/strided.h"
+#include "vm/interp/worker_pool.h"
 
 namespace tile {
 
@@ -25,6 +27,15 @@ Flow Exec::run_steps(uint32_t begin, uint32_t end) {
   const Step* all = plan.steps_.data();
   for (uint32_t i = begin; i < end;) {
     const Step& s = all[i];
+    if constexpr (!kObserved)
+      if (s.fused && fuel_left > s.fused->items.size()) {
+        fuel_left -= s.fused->items.size();
+        if (launch.options->cancel && launch.options->cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
+        const Flow flow = run_fused(*this, *s.fused);
+        if (flow != Flow::Next) return flow;
+        i = s.fused->end;
+        continue;
+      }
     if (fuel_left-- == 0) {
       fuel_left = 0;
       return trap(Code::L0104, s, "the block took more than " + std::to_string(launch.options->fuel) + " steps", "raise --fuel if the loop is meant to be this long");
@@ -100,9 +111,20 @@ void Exec::copy(const std::vector<Move>& moves, Slot temp) const {
 
 void Exec::run_block(uint64_t linear) {
   const Grid& g = launch.grid;
-  block[0] = static_cast<uint32_t>(linear % g.x);
-  block[1] = static_cast<uint32_t>(linear / g.x % g.y);
-  block[2] = static_cast<uint32_t>(linear / g.x / g.y);
+  if (linear != 0 && linear == last_block_ + 1) {  // the usual case, without divisions
+    if (++block[0] == g.x) {
+      block[0] = 0;
+      if (++block[1] == g.y) {
+        block[1] = 0;
+        ++block[2];
+      }
+    }
+  } else {
+    block[0] = static_cast<uint32_t>(linear % g.x);
+    block[1] = static_cast<uint32_t>(linear / g.x % g.y);
+    block[2] = static_cast<uint32_t>(linear / g.x / g.y);
+  }
+  last_block_ = linear;
   const uint64_t fuel = launch.options->fuel;
   fuel_left = fuel ? fuel : ~uint64_t{0};
   const uint64_t before = fuel_left;
@@ -140,19 +162,34 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
   x.worker = number;
   const uint64_t total = launch.grid.blocks();
   const RunOptions& o = *launch.options;
-  while (!launch.stop.load(std::memory_order_relaxed)) {
-    if (o.cancel && o.cancel->load(std::memory_order_relaxed)) {
-      launch.stop.store(true);
-      break;
-    }
-    const uint64_t linear = launch.next_block.fetch_add(1, std::memory_order_relaxed);
-    if (linear >= total) break;
-    for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
-    x.run_block(linear);
-    const uint64_t done = launch.done.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (o.progress && (done == total || done % 64 == 0)) {
-      const std::lock_guard lock(launch.mutex);
-      o.progress(done, total);
+  const auto stopped = [&] {
+    if (o.cancel && o.cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
+    return launch.stop.load(std::memory_order_relaxed);
+  };
+  // Each worker begins with its own stretch of blocks, the same in every launch, so that caches keep what belongs to it; then it helps the
+  // others. Neighbouring blocks are taken together, fewer towards the end.
+  constexpr uint64_t kMaxRun = 32;
+  constexpr uint64_t kWorthHelping = 32;  // a smaller part of a stretch than 1/32 is left to its worker
+  for (size_t k = 0; k < launch.shares.size() && !launch.stop.load(std::memory_order_relaxed); ++k) {
+    Share& share = launch.shares[(number + k) % launch.shares.size()];
+    for (;;) {
+      const uint64_t seen = share.next.load(std::memory_order_relaxed);
+      if (seen >= share.end || (k > 0 && (share.end - seen) * kWorthHelping < share.size)) break;
+      const uint64_t run = std::clamp<uint64_t>((share.end - seen) / 8, 1, kMaxRun);
+      const uint64_t first = share.next.fetch_add(run, std::memory_order_relaxed);
+      if (first >= share.end) break;
+      const uint64_t last = std::min(share.end, first + run);
+      uint64_t linear = first;
+      for (; linear < last && !stopped(); ++linear) {
+        for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
+        x.run_block(linear);
+      }
+      const uint64_t ran = linear - first, done = launch.done.fetch_add(ran, std::memory_order_relaxed) + ran;
+      if (o.progress && (done == total || done / 64 != (done - ran) / 64)) {
+        const std::lock_guard lock(launch.mutex);
+        o.progress(done, total);
+      }
+      if (linear < last) break;
     }
   }
   launch.steps.fetch_add(x.steps, std::memory_order_relaxed);
@@ -187,12 +224,16 @@ class Launcher {
     std::vector<std::pair<Slot, size_t>> slots;
     for (uint32_t p = 0; p < plan.function().param_count; ++p)
       slots.emplace_back(plan.params_[p], info(plan.module().types.element_of(plan.function().type(p))).storage);
+    launch.shares = std::vector<Share>(threads);
+    for (unsigned t = 0; t < threads; ++t) {
+      const auto border = [&](unsigned k) { return static_cast<uint64_t>(static_cast<unsigned __int128>(grid.blocks()) * k / threads); };
+      launch.shares[t].next = border(t);
+      launch.shares[t].end = border(t + 1);
+      launch.shares[t].size = border(t + 1) - border(t);
+    }
     const auto start = std::chrono::steady_clock::now();
     for (Observer* o : options.observers) o->launch_begin(launch);
-    std::vector<std::thread> pool;
-    for (unsigned t = 1; t < threads; ++t) pool.emplace_back([&, t] { work(launch, workers[t], t, params, slots); });
-    work(launch, workers[0], 0, params, slots);
-    for (std::thread& t : pool) t.join();
+    run_workers(threads, [&](unsigned t) { work(launch, workers[t], t, params, slots); });
     for (Observer* o : options.observers) o->launch_end(launch);
     if (diags.has_errors()) return Failed;
     RunStats stats;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -47,6 +48,12 @@ struct RunStats {
   uint64_t storage_bytes = 0;                               ///< of one worker
 };
 
+/// Blocks of a launch that are still to be run, [next, end), in a cache line of its own.
+struct alignas(64) Share {
+  std::atomic<uint64_t> next{0};
+  uint64_t end = 0, size = 0;
+};
+
 /// State shared by the workers of one launch.
 struct Launch {
   const Plan* plan = nullptr;
@@ -56,12 +63,16 @@ struct Launch {
   unsigned threads = 1;                                     ///< workers
   size_t allocas = 0;                                       ///< allocations of all workers' allocas, the last ones in memory
   std::span<const uint64_t> globals;                        ///< base address of each global of the module
-  std::atomic<uint64_t> next_block{0}, done{0}, steps{0};
-  std::atomic<bool> stop{false};
+  std::vector<Share> shares;                                ///< one for each worker
+  alignas(64) std::atomic<uint64_t> done{0};                ///< apart from what workers only read
+  std::atomic<uint64_t> steps{0};
+  alignas(64) std::atomic<bool> stop{false};
   std::mutex mutex;                                         ///< guards printing, diags and assert_failed
   Diagnostics* diags = nullptr;
   bool assert_failed = false;
 };
+
+struct FusedState;
 
 class Exec {
  public:
@@ -95,6 +106,7 @@ class Exec {
   uint32_t block[3] = {0, 0, 0};
   const bool observed;
   unsigned worker = 0;                    ///< number of the thread that runs this block
+  std::shared_ptr<FusedState> fused;      ///< working memory of run_fused(), kept from group to group
   uint64_t steps = 0;
   uint64_t fuel_left = ~uint64_t{0};
 
@@ -103,6 +115,7 @@ class Exec {
   Flow run_steps(uint32_t begin, uint32_t end);
   std::byte* storage_;
   const std::byte* constants_;
+  uint64_t last_block_ = 0;
 };
 
 /// Runs the plan once for each block of the grid.

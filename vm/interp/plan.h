@@ -14,6 +14,7 @@
 namespace tile {
 
 class Exec;
+struct FusedGroup;
 struct Step;
 
 /// Where a value lives: byte offset into the block's storage, or into the plan's constants if the top bit is set.
@@ -46,6 +47,7 @@ struct Step {
   const StepData* data = nullptr;         ///< owned by the plan
   ElementwiseFn kernel = nullptr;
   uint32_t body[3] = {0, 0, 0};           ///< steps of the regions: [body[0], body[1]) and [body[1], body[2])
+  const FusedGroup* fused = nullptr;      ///< the group that begins here (fused.h), where nobody observes the launch
 };
 
 /// A run-time view: what make_tensor_view left in a slot. Extents and strides follow: shape[0..r), strides[0..r), int64 each.

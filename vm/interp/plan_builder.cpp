@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vm/base/check.h"
+#include "vm/interp/fused.h"
 
 namespace tile {
 namespace {
@@ -308,7 +309,9 @@ bool PlanBuilder::build() {
     hold(p, add_record(bytes(p), last, last), last);
     plan_.params_.push_back(slots_[p]);
   }
-  return region(f.regions[0]);
+  if (!region(f.regions[0])) return false;
+  fuse_steps(*this);
+  return true;
 }
 
 Result<std::shared_ptr<const Plan>> Plan::make(std::shared_ptr<const ValidModule> module, const Function& function, Diagnostics& diags, size_t max_bytes) {

@@ -43,6 +43,11 @@ class PlanBuilder {
   void scratch(size_t bytes);                       ///< this step needs that much scratch
   [[nodiscard]] size_t lanes() const { return lanes_; }
 
+  /// The value whose bytes these are: another one for results that alias their operand.
+  [[nodiscard]] ValueId root(ValueId value) const { return root_[value]; }
+  /// Position of the last read of a root and its aliases, lifted to the region of its definition; -1 without one.
+  [[nodiscard]] int64_t last_use(ValueId root) const { return last_use_[root]; }
+
   // Steps.
   Step& step(InstId i, EvalFn fn);                  ///< appended; the reference is valid until the next call
   template <class T>
@@ -52,6 +57,7 @@ class PlanBuilder {
   StepData* keep(std::unique_ptr<StepData> data) { return plan_.data_.emplace_back(std::move(data)).get(); }
   uint32_t step_count() const { return static_cast<uint32_t>(plan_.steps_.size()); }
   Step& step_at(uint32_t i) { return plan_.steps_[i]; }
+  [[nodiscard]] const std::byte* constant_at(Slot s) const { return plan_.constants_.data() + (s & ~kConstSlot); }
   uint32_t add_alloca(uint64_t bytes);
 
   // Regions.

@@ -185,6 +185,46 @@ bool ViewAccess::load(Exec& x, const Step& s) const {
   });
 }
 
+bool ViewAccess::in_place(Exec& x, const Step& s, MemoryAccess::Kind kind, MemoryRun& run) const {
+  if (sparse < rank || (element == ElementType::I1 && kind == MemoryAccess::Kind::Read)) return false;
+  const uint64_t* view = x.at<uint64_t>(s.in[0]);
+  Box box;
+  locate(x, view, box);
+  if (box.empty) return false;
+  for (size_t k = 0; k < rank; ++k)
+    if (box.valid[k] != tile[k]) return false;
+  run.host = whole(x, s, view, box, kind);
+  if (!run.host) return false;
+  // Rows from the inside out: what follows its neighbour without a gap joins it.
+  const int64_t size = static_cast<int64_t>(info(element).storage);
+  int64_t length = 1, extent = size;  // of a row in elements, of all so far in bytes
+  bool row = true;
+  MemoryRun::Dim found[MemoryRun::kMaxOuter];
+  for (size_t k = rank; k-- > 0;) {
+    if (tile[k] == 1) continue;
+    const int64_t stride = static_cast<int64_t>(view[1 + rank + dim[k]]) * size;
+    if (row && stride == length * size) {
+      length *= tile[k];
+      extent = length * size;
+      continue;
+    }
+    if (length == 1 || stride < extent) return false;  // no rows, or rows that share elements
+    row = false;
+    MemoryRun::Dim* last = run.outer ? &found[run.outer - 1] : nullptr;
+    if (last && stride == last->n * last->stride) {
+      last->n *= tile[k];
+    } else {
+      if (run.outer == MemoryRun::kMaxOuter) return false;
+      found[run.outer++] = {tile[k], stride};
+    }
+    extent += (tile[k] - 1) * stride;
+  }
+  for (size_t d = 0; d < run.outer; ++d) run.dims[d] = found[run.outer - 1 - d];
+  run.length = static_cast<size_t>(length);
+  run.span = static_cast<size_t>(extent);
+  return true;
+}
+
 bool ViewAccess::store(Exec& x, const Step& s) const {
   const uint64_t* view = x.at<uint64_t>(s.in[0]);
   const std::byte* in = x.at<std::byte>(s.in[1]);

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "vm/interp/exec.h"
+#include "vm/interp/fused.h"
 #include "vm/interp/plan_builder.h"
 #include "vm/interp/strided.h"
 
 namespace tile {
 
-struct ViewAccess : StepData {
+struct ViewAccess : AccessData {
   TypeKind kind = TypeKind::PartitionView;
   ElementType element = ElementType::F32;
   size_t rank = 0;
@@ -32,6 +33,7 @@ struct ViewAccess : StepData {
   bool load(Exec& x, const Step& s) const;
   /// in[0] the view, in[1] the tile.
   bool store(Exec& x, const Step& s) const;
+  bool in_place(Exec& x, const Step& s, MemoryAccess::Kind kind, MemoryRun& run) const override;
   /// Calls f(element number in the tile, host address) for every element inside the array; false after a trap.
   bool each(Exec& x, const Step& s, MemoryAccess::Kind kind, const std::function<void(size_t, std::byte*)>& f) const;
 

@@ -9,8 +9,8 @@
 namespace tile {
 namespace {
 
-uint64_t hash(const Attr& a) {
-  uint64_t h = mix(static_cast<uint64_t>(a.tag), a.type);
+uint64_t hash(const Attr& a, uint64_t seed) {
+  uint64_t h = mix(seed, static_cast<uint64_t>(a.tag) << 32 | a.type);
   h = mix(mix(mix(h, a.bits), a.flags), a.string);
   for (int64_t x : a.ints) h = mix(h, static_cast<uint64_t>(x));
   for (AttrId x : a.items) h = mix(h, x);
@@ -21,14 +21,12 @@ uint64_t hash(const Attr& a) {
 }  // namespace
 
 AttrId AttrTable::add(Attr a) {
-  const uint64_t h = hash(a);
-  const auto [first, last] = index_.equal_range(h);
-  for (auto it = first; it != last; ++it)
-    if (items_[it->second] == a) return it->second;
-  const AttrId id = static_cast<AttrId>(items_.size());
+  const AttrId next = static_cast<AttrId>(items_.size());
+  const AttrId known =
+      index_.find_or_add(hash(a, index_.seed()), next, [&](AttrId id) { return items_[id] == a; });
+  if (known != kNone) return known;
   items_.push_back(std::move(a));
-  index_.emplace(h, id);
-  return id;
+  return next;
 }
 
 AttrId AttrTable::integer(TypeId type, uint64_t bits) { return add({.tag = AttrTag::Integer, .type = type, .bits = bits}); }

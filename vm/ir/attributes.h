@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "vm/base/element_type.h"
+#include "vm/ir/hash_index.h"
 #include "vm/ir/ids.h"
 
 namespace tile {
@@ -63,7 +63,7 @@ class AttrTable {
 
  private:
   std::deque<Attr> items_;
-  std::unordered_multimap<uint64_t, AttrId> index_;
+  HashIndex index_;
 };
 
 }  // namespace tile

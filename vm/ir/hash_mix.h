@@ -5,9 +5,12 @@
 
 namespace tile {
 
+/// Both halves of a product. `h` starts with a seed that the input does not know, so differences between two inputs
+/// cannot be made to cancel.
 inline uint64_t mix(uint64_t h, uint64_t x) {
-  h ^= x + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
-  return h * 0xBF58476D1CE4E5B9ull;
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(h ^ x) * 0x9E3779B97F4A7C15ull;
+  return (static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64)) + 0xBF58476D1CE4E5B9ull;
 }
 
 }  // namespace tile

@@ -11,28 +11,27 @@ constexpr int kMaxChain = 64;  // tables are interned bottom-up, so chains are a
 }  // namespace
 
 LocId LocTable::add(Loc l) {
-  uint64_t h = static_cast<uint64_t>(l.kind);
-  for (uint64_t x : {l.file, l.line, l.column, l.end_line, l.end_column, l.scope, l.callee, l.caller}) h = mix(h, x);
+  const auto pair = [](uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; };
+  uint64_t h = mix(loc_index_.seed(), pair(l.file, l.line));
+  h = mix(h, pair(l.column, static_cast<uint32_t>(l.kind)));
+  h = mix(mix(h, pair(l.end_line, l.end_column)), pair(l.scope, l.callee));
+  h = mix(h, l.caller);
   for (LocId p : l.parts) h = mix(h, p);
-  const auto [first, last] = loc_index_.equal_range(h);
-  for (auto it = first; it != last; ++it)
-    if (locs_[it->second] == l) return it->second;
-  const LocId id = static_cast<LocId>(locs_.size());
+  const LocId next = static_cast<LocId>(locs_.size());
+  const LocId known = loc_index_.find_or_add(h, next, [&](LocId id) { return locs_[id] == l; });
+  if (known != kNone) return known;
   locs_.push_back(std::move(l));
-  loc_index_.emplace(h, id);
-  return id;
+  return next;
 }
 
 ScopeId LocTable::add_scope(DebugScope s) {
-  uint64_t h = static_cast<uint64_t>(s.kind);
+  uint64_t h = mix(scope_index_.seed(), static_cast<uint64_t>(s.kind));
   for (uint64_t x : {s.name, s.directory, s.linkage_name, s.file, s.scope, s.compile_unit, s.line, s.column, s.scope_line}) h = mix(h, x);
-  const auto [first, last] = scope_index_.equal_range(h);
-  for (auto it = first; it != last; ++it)
-    if (scopes_[it->second] == s) return it->second;
-  const ScopeId id = static_cast<ScopeId>(scopes_.size());
+  const ScopeId next = static_cast<ScopeId>(scopes_.size());
+  const ScopeId known = scope_index_.find_or_add(h, next, [&](ScopeId id) { return scopes_[id] == s; });
+  if (known != kNone) return known;
   scopes_.push_back(s);
-  scope_index_.emplace(h, id);
-  return id;
+  return next;
 }
 
 LocId LocTable::line_of(LocId id) const {

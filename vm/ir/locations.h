@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <unordered_map>
 #include <vector>
 
+#include "vm/ir/hash_index.h"
 #include "vm/ir/ids.h"
 
 namespace tile {
@@ -60,8 +60,7 @@ class LocTable {
  private:
   std::deque<Loc> locs_;
   std::deque<DebugScope> scopes_;
-  std::unordered_multimap<uint64_t, LocId> loc_index_;
-  std::unordered_multimap<uint64_t, ScopeId> scope_index_;
+  HashIndex loc_index_, scope_index_;
 };
 
 inline constexpr LocId kUnknownLoc = 0;

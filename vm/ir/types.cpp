@@ -7,8 +7,8 @@
 namespace tile {
 namespace {
 
-uint64_t hash(const Type& t) {
-  uint64_t h = mix(static_cast<uint64_t>(t.kind), static_cast<uint64_t>(t.element));
+uint64_t hash(const Type& t, uint64_t seed) {
+  uint64_t h = mix(seed, static_cast<uint64_t>(t.kind) << 8 | static_cast<uint64_t>(t.element));
   h = mix(mix(mix(mix(h, t.inner), t.padding), t.sparse_dim), t.ptr_attr);
   for (int64_t x : t.shape) h = mix(h, static_cast<uint64_t>(x));
   h = mix(h, t.shape.size());
@@ -45,14 +45,12 @@ bool is_identity(const std::vector<int32_t>& map) {
 }  // namespace
 
 TypeId TypeTable::add(const Type& t) {
-  const uint64_t h = hash(t);
-  const auto [first, last] = index_.equal_range(h);
-  for (auto it = first; it != last; ++it)
-    if (items_[it->second] == t) return it->second;
-  const TypeId id = static_cast<TypeId>(items_.size());
+  const TypeId next = static_cast<TypeId>(items_.size());
+  const TypeId known =
+      index_.find_or_add(hash(t, index_.seed()), next, [&](TypeId id) { return items_[id] == t; });
+  if (known != kNone) return known;
   items_.push_back(t);
-  index_.emplace(h, id);
-  return id;
+  return next;
 }
 
 TypeId TypeTable::element(ElementType e) {

@@ -5,10 +5,10 @@
 #include <deque>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "vm/base/element_type.h"
+#include "vm/ir/hash_index.h"
 #include "vm/ir/ids.h"
 
 namespace tile {
@@ -70,7 +70,7 @@ class TypeTable {
 
  private:
   std::deque<Type> items_;
-  std::unordered_multimap<uint64_t, TypeId> index_;
+  HashIndex index_;
 };
 
 }  // namespace tile

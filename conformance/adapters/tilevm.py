@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Adapter: tilevm's CPU machine. TILEVM and TILEASM name the programs; without them they are looked for in PATH.
+"""Adapter: tilevm, on its CPU machine (--cpu, the default) or a GPU (--gpu[=DEVICE], --gpu=emulate): tilevm.py [MACHINE] --describe | ...
 
-Every case runs in a process of its own, also in batch mode: what is kept is this script."""
+TILEVM and TILEASM name the programs; without them they are looked for in PATH. Every case runs in a process of its own, also in batch mode: what is kept is this script.
+"""
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -33,10 +35,8 @@ TRAPS = {
 }
 DESCRIPTION = {
     "protocol": 1,
-    "name": "tilevm --cpu",
     "forms": ["text", "tilebc", "tileirbc"],
     "batch": True,
-    "profile": "tilevm",
     "classes": True,
     "lines": True,
     "prints": True,
@@ -59,7 +59,12 @@ def raw(path, bits):
     return bytes(a | b << 4 for a, b in zip(data[0::2], data[1::2])) if bits == 4 else data
 
 
-def classify(stderr, code):
+def machine():
+    """The flag that chooses the machine; taken out of sys.argv."""
+    return sys.argv.pop(1) if len(sys.argv) > 1 and re.fullmatch(r"--cpu|--gpu(=.+)?", sys.argv[1]) else "--cpu"
+
+
+def classify(stderr, code, flag):
     """The status that tilevm's first error stands for."""
     for line in stderr.splitlines():
         try:
@@ -71,7 +76,8 @@ def classify(stderr, code):
         reason = f"{d['code']}: {d['message']}"
         if d["class"] == "trap":
             return {"status": "trap", "class": TRAPS.get(d["subclass"], d["subclass"]), "reason": reason}
-        if d["code"] == "E0808":
+        # A machine without a GPU, or without its driver, says so by an error of class environment.
+        if d["code"] == "E0808" or flag != "--cpu" and d["class"] == "environment":
             return {"status": "unsupported", "reason": reason}
         if d["class"] in ("malformed", "invalid", "unsupported") and not d["code"].startswith("E08"):
             return {
@@ -87,7 +93,7 @@ def classify(stderr, code):
     return {"status": "crash", "reason": f"exit status {code}: {stderr[-300:]}"}
 
 
-def run(folder):
+def run(folder, flag):
     with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
         m = json.load(f)
     path = lambda name: os.path.join(folder, name)
@@ -115,6 +121,7 @@ def run(folder):
             TILEVM,
             "run",
             path("job.json"),
+            flag,
             "--no-check",
             "--diagnostics",
             "json",
@@ -128,7 +135,7 @@ def run(folder):
     except subprocess.TimeoutExpired:
         return {"status": "hang", "reason": f"no end within {m['timeout']} s"}
     if done.returncode:
-        return classify(done.stderr.decode(errors="replace"), done.returncode)
+        return classify(done.stderr.decode(errors="replace"), done.returncode, flag)
     if m["goal"] == "run":
         # Buffers are numbered in the order in which arguments name them.
         for k, buffer in enumerate(named):
@@ -138,9 +145,9 @@ def run(folder):
     return {"status": "ok", "prints": done.stdout.decode(errors="replace")}
 
 
-def one(folder):
+def one(folder, flag):
     try:
-        status = run(folder)
+        status = run(folder, flag)
     except (OSError, ValueError, KeyError) as e:
         status = {"status": "crash", "reason": f"adapter: {e!r}"}
     with open(os.path.join(folder, "status.json"), "w", encoding="utf-8") as f:
@@ -148,17 +155,19 @@ def one(folder):
 
 
 def main():
+    flag = machine()
     if sys.argv[1:] == ["--describe"]:
-        version = subprocess.run([TILEVM, "--version"], capture_output=True, check=False, text=True).stdout.split("\n")[
-            0
-        ]
-        print(json.dumps({**DESCRIPTION, "version": version}))
+        done = subprocess.run([TILEVM, "--version"], capture_output=True, check=False, text=True)
+        # A GPU's engine claims what the language promises, not the choices of the reference machine.
+        profile = "tilevm" if flag == "--cpu" else "language"
+        head = {"name": f"tilevm {flag}", "version": done.stdout.split("\n")[0], "profile": profile}
+        print(json.dumps({**DESCRIPTION, **head}))
     elif sys.argv[1:] == ["--batch"]:
         for line in sys.stdin:
-            one(line.rstrip("\n"))
+            one(line.rstrip("\n"), flag)
             print("done", flush=True)
     else:
-        one(sys.argv[1])
+        one(sys.argv[1], flag)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,349 @@
+// Finding ptxas, running it on files that exist in memory only, and lifting what it says.
+#include "backend/cuda/link.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+extern char** environ;
+
+namespace tile::cuda {
+namespace {
+
+/// A file in memory. It has no name, so nothing of it is left however this process ends.
+class MemoryFile {
+ public:
+  explicit MemoryFile(const char* name) : fd_(::memfd_create(name, MFD_CLOEXEC)) {}
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] bool write(const std::string& text) const {
+    for (size_t done = 0; done < text.size();) {
+      const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      done += static_cast<size_t>(n);
+    }
+    return true;
+  }
+  template <class Bytes>
+  [[nodiscard]] bool read(Bytes& to) const {
+    struct stat status {};
+    if (::fstat(fd_, &status) != 0 || status.st_size < 0) return false;
+    to.resize(static_cast<size_t>(status.st_size));
+    for (size_t done = 0; done < to.size();) {
+      const ssize_t n = ::pread(fd_, to.data() + done, to.size() - done, static_cast<off_t>(done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      done += static_cast<size_t>(n);
+    }
+    return true;
+  }
+
+ private:
+  int fd_;
+};
+
+bool is_program(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+std::vector<std::string> path_folders() {
+  std::vector<std::string> out;
+  const char* path = variable("PATH");
+  if (!path) return out;
+  const std::string all = path;
+  for (size_t at = 0; at <= all.size();) {
+    const size_t end = std::min(all.find(':', at), all.size());
+    if (end > at) out.push_back(all.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+/// Folders of site-packages that belong to a Python of this prefix.
+void add_pip_folders(const std::string& prefix, std::vector<std::string>& out) {
+  std::error_code error;
+  for (const char* lib : {"/lib", "/lib64", "/local/lib"}) {
+    for (std::filesystem::directory_iterator it(prefix + lib, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (!name.starts_with("python3")) continue;
+      for (const char* packages : {"/site-packages", "/dist-packages"})
+        for (const char* package : {"/nvidia/cu13/bin", "/nvidia/cuda_nvcc/bin", "/nvidia/cuda_nvdisasm/bin", "/triton/backends/nvidia/bin"})
+          out.push_back(it->path().string() + packages + package);
+    }
+    error.clear();
+  }
+}
+
+std::string parent(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos || slash == 0 ? std::string("/") : path.substr(0, slash);
+}
+
+std::string find_program(const std::string& name) {
+  std::vector<std::string> folders = path_folders();
+  std::string python;
+  for (const std::string& folder : folders)
+    if (python.empty() && is_program(folder + "/python3")) python = folder;
+  for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* value = variable(home)) folders.push_back(std::string(value) + "/bin");
+  folders.push_back("/usr/local/cuda/bin");
+  if (const char* value = variable("VIRTUAL_ENV")) add_pip_folders(value, folders);
+  if (!python.empty()) add_pip_folders(parent(python), folders);
+  add_pip_folders("/usr/local", folders);
+  if (const char* value = variable("HOME")) add_pip_folders(std::string(value) + "/.local", folders);
+  for (const std::string& folder : folders)
+    if (is_program(folder + "/" + name)) return folder + "/" + name;
+  return {};
+}
+
+class Ptxas : public Linker {
+ public:
+  Ptxas(std::string path, std::string version) : path_(std::move(path)), version_(std::move(version)) {}
+  [[nodiscard]] const std::string& version() const override { return version_; }
+
+  [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const override {
+    const MemoryFile in("kernel.ptx"), out("kernel.cubin");
+    if (in.fd() < 0 || out.fd() < 0 || !in.write(request.ptx))
+      return diags.error(Code::E0903, Place{}, "no memory for the files of ptxas: " + std::generic_category().message(errno));
+    std::vector<std::string> arguments = {"-arch=" + request.target, "-O" + std::to_string(request.opt_level)};
+    if (request.lineinfo) arguments.push_back("-lineinfo");
+    if (request.verbose) arguments.push_back("-v");
+    arguments.insert(arguments.end(), {"/proc/self/fd/3", "-o", "/proc/self/fd/4"});
+    std::string output;
+    const int status = run_tool(path_, arguments, {in.fd(), out.fd()}, output);
+    Linked linked;
+    if (status < 0) return diags.error(Code::E0915, Place{}, path_ + " does not run: " + output);
+    const size_t before = diags.error_count();
+    lift_messages(output, request, status != 0, linked, diags);
+    if (status != 0) {
+      if (diags.error_count() == before)
+        (void)diags.error(Code::E0915, Place{}, path_ + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output));
+      return Failed;
+    }
+    if (!out.read(linked.cubin) || linked.cubin.size() < 4 || std::memcmp(linked.cubin.data(), "\177ELF", 4) != 0)
+      return diags.error(Code::E0915, Place{}, path_ + " reports success but wrote no cubin", "check that /proc is mounted");
+    return linked;
+  }
+
+ private:
+  std::string path_, version_;
+};
+
+class DriverLinker : public Linker {
+ public:
+  DriverLinker(const Driver& driver, unsigned device_sm) : driver_(driver), device_sm_(device_sm) {
+    const std::string module = driver.kernel_module_version();
+    version_ = "driver " + driver.version_text() + (module.empty() ? "" : " " + module);
+  }
+  [[nodiscard]] const std::string& version() const override { return version_; }
+
+  [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const override {
+    std::vector<char> info(1 << 16), errors(1 << 16);
+    std::vector<JitOption> options;
+    std::vector<void*> values;
+    const auto add = [&](JitOption option, uintptr_t value) {
+      options.push_back(option);
+      values.push_back(reinterpret_cast<void*>(value));
+    };
+    add(JitOption::InfoLog, reinterpret_cast<uintptr_t>(info.data()));
+    add(JitOption::InfoLogBytes, info.size() - 1);
+    add(JitOption::ErrorLog, reinterpret_cast<uintptr_t>(errors.data()));
+    add(JitOption::ErrorLogBytes, errors.size() - 1);
+    add(JitOption::OptLevel, request.opt_level >= 3 ? 4 : request.opt_level);
+    if (request.verbose) add(JitOption::LogVerbose, 1);
+    if (request.lineinfo) add(JitOption::LineInfo, 1);
+    // Without a target the driver takes the context's device. 0x10000 marks the architecture's own features ("a").
+    const unsigned sm = static_cast<unsigned>(std::strtoul(request.target.c_str() + std::min<size_t>(3, request.target.size()), nullptr, 10));
+    if (sm != device_sm_) add(JitOption::Target, sm | (request.target.ends_with('a') ? 0x10000u : 0u));
+    LinkState state = nullptr;
+    if (!driver_.check(driver_.link_create(static_cast<unsigned>(options.size()), options.data(), values.data(), &state), "cuLinkCreate", diags)) return Failed;
+    Linked linked;
+    const std::string name = request.name + ".ptx";
+    const char* call = "cuLinkAddData";
+    // The text's length counts its final zero.
+    DriverStatus status = driver_.link_add(state, JitInput::Ptx, const_cast<char*>(request.ptx.c_str()), request.ptx.size() + 1, name.c_str(), 0, nullptr, nullptr);
+    void* cubin = nullptr;
+    size_t bytes = 0;
+    if (status == kSuccess) {
+      call = "cuLinkComplete";
+      status = driver_.link_complete(state, &cubin, &bytes);
+    }
+    if (status == kSuccess && cubin) linked.cubin.assign(static_cast<const uint8_t*>(cubin), static_cast<const uint8_t*>(cubin) + bytes);
+    (void)driver_.link_destroy(state);
+    const size_t before = diags.error_count();
+    lift_messages(std::string(info.data()) + "\n" + errors.data(), request, status != kSuccess, linked, diags);
+    if (status != kSuccess) {
+      if (diags.error_count() == before)
+        (void)diags.error(Code::E0915, Place{}, "the driver's linker rejects the code: " + std::string(call) + ": " + driver_.describe(status),
+                          status == kUnsupportedPtxVersion ? "update NVIDIA's driver, or install ptxas" : "");
+      return Failed;
+    }
+    if (linked.cubin.empty()) return diags.error(Code::E0915, Place{}, "the driver's linker reports success but gave no cubin");
+    return linked;
+  }
+
+ private:
+  const Driver& driver_;
+  unsigned device_sm_;
+  std::string version_;
+};
+
+}  // namespace
+
+int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output) {
+  output.clear();
+  const MemoryFile said("output");
+  if (said.fd() < 0) {
+    output = std::generic_category().message(errno);
+    return -1;
+  }
+  std::vector<char*> argv{const_cast<char*>(path.c_str())};
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  // Copies above all targets, so that no dup2() overwrites a descriptor that a later one needs.
+  std::vector<int> copies;
+  int error = 0;
+  for (const int fd : descriptors) {
+    copies.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, 64));
+    if (copies.back() < 0) error = errno;
+  }
+  const int said_copy = ::fcntl(said.fd(), F_DUPFD_CLOEXEC, 64);
+  if (said_copy < 0) error = errno;
+  pid_t child = -1;
+  if (!error) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, said_copy, 1);
+    posix_spawn_file_actions_adddup2(&actions, said_copy, 2);
+    for (size_t i = 0; i < copies.size(); ++i) posix_spawn_file_actions_adddup2(&actions, copies[i], static_cast<int>(3 + i));
+    error = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  for (const int fd : copies)
+    if (fd >= 0) ::close(fd);
+  if (said_copy >= 0) ::close(said_copy);
+  if (error) {
+    output = std::generic_category().message(error);
+    return -1;
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno == EINTR) continue;
+    output = std::generic_category().message(errno);
+    return -1;
+  }
+  (void)said.read(output);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<std::string> find_cuda_program(const char* name, const char* variable_name, Diagnostics& diags) {
+  if (const char* chosen = variable(variable_name)) {
+    if (!is_program(chosen)) return diags.error(Code::E0915, Place{}, std::string(variable_name) + "=" + chosen + " names no program");
+    return std::string(chosen);
+  }
+  return find_program(name);
+}
+
+Result<std::string> find_ptxas(Diagnostics& diags) {
+  const char* chosen = variable("TILEVM_PTXAS");
+  if (chosen && std::strcmp(chosen, "driver") == 0) return std::string();
+  return find_cuda_program("ptxas", "TILEVM_PTXAS", diags);
+}
+
+Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags) {
+  std::string output;
+  const int status = run_tool(path, {"--version"}, {}, output);
+  // "Cuda compilation tools, release 13.0, V13.0.88"
+  const size_t at = output.rfind(", V");
+  if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output));
+  const size_t end = output.find_first_not_of("0123456789.", at + 3);
+  return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, "ptxas " + output.substr(at + 2, end == std::string::npos ? end : end - at - 2)));
+}
+
+std::unique_ptr<Linker> make_driver_linker(const Driver& driver, unsigned device_sm) { return std::make_unique<DriverLinker>(driver, device_sm); }
+
+void lift_messages(const std::string& output, const LinkRequest& request, bool failed, Linked& to, Diagnostics& diags) {
+  std::shared_ptr<const Source> source;
+  constexpr size_t kMostErrors = 8;  // the first says it all; the rest is often noise that follows from it
+  size_t errors = 0;
+  std::string final_words;
+  for (size_t at = 0; at < output.size();) {
+    const size_t end = std::min(output.find('\n', at), output.size());
+    std::string line = output.substr(at, end - at);
+    at = end + 1;
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (line.empty()) continue;
+    // "ptxas FILE, line 4; error   : TEXT", "ptxas warning : TEXT", "ptxas info    : TEXT", "ptxas fatal   : TEXT"; the driver's linker
+    // leaves out "FILE, ". Anything else continues an info.
+    const auto word_at = [&](const char* word) {
+      const size_t found = line.find(word);
+      if (found == std::string::npos || found > 512) return std::string::npos;
+      const size_t colon = line.find_first_not_of(' ', found + std::strlen(word));
+      return colon != std::string::npos && line[colon] == ':' ? found : std::string::npos;
+    };
+    const auto text_after = [&](size_t word) {
+      const size_t text = line.find_first_not_of(' ', line.find(':', word) + 1);
+      return text == std::string::npos ? std::string() : line.substr(text);
+    };
+    Place place;
+    const auto locate = [&](size_t word) {
+      const size_t mark = line.rfind("line ", word);
+      if (mark == std::string::npos) return;
+      const unsigned long number = std::strtoul(line.c_str() + mark + 5, nullptr, 10);
+      if (number == 0) return;
+      if (!source) source = std::make_shared<const Source>(request.name + ".ptx", request.ptx);
+      size_t begin = 0;
+      for (unsigned long n = 1; n < number; ++n) {
+        begin = request.ptx.find('\n', begin);
+        if (begin == std::string::npos) return;
+        ++begin;
+      }
+      begin = std::min(request.ptx.find_first_not_of(" \t", begin), request.ptx.size());
+      const size_t stop = std::min(request.ptx.find('\n', begin), request.ptx.size());
+      place.source = source;
+      place.span = {static_cast<uint32_t>(begin), static_cast<uint32_t>(stop - begin)};
+    };
+    if (const size_t word = word_at("error"); word != std::string::npos) {
+      locate(word);
+      if (failed && errors++ < kMostErrors) (void)diags.error(Code::E0915, place, "the assembler rejects the code: " + text_after(word));
+    } else if (const size_t fatal = word_at("fatal"); fatal != std::string::npos) {
+      final_words = text_after(fatal);
+    } else if (const size_t warning = word_at("warning"); warning != std::string::npos) {
+      locate(warning);
+      diags.warn(place, "the assembler warns: " + text_after(warning));
+    } else if (const size_t info = word_at("info"); info != std::string::npos) {
+      const std::string text = text_after(info);
+      if (text.starts_with("(C")) to.advice.push_back(text);
+      if (request.verbose) to.info.push_back(text);
+    } else if (request.verbose) {
+      const size_t text = line.find_first_not_of(' ');
+      to.info.push_back(line.substr(text));
+    }
+  }
+  if (failed && errors == 0 && !final_words.empty()) (void)diags.error(Code::E0915, Place{}, "the assembler rejects the code: " + final_words);
+}
+
+}  // namespace tile::cuda

@@ -1,0 +1,59 @@
+// PTX to a cubin: by NVIDIA's assembler ptxas where it is installed, else by the driver's own linker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/driver.h"
+#include "vm/base/diagnostics.h"
+
+namespace tile::cuda {
+
+struct LinkRequest {
+  std::string name;            ///< of the kernel, for messages
+  std::string ptx;
+  std::string target;          ///< "sm_90a"
+  unsigned opt_level = 3;      ///< 0..3; the driver's 4 is the same as 3 of ptxas
+  bool lineinfo = false;
+  bool verbose = false;        ///< fill Linked::info with registers, spills and the like
+};
+
+struct Linked {
+  std::vector<uint8_t> cubin;
+  std::vector<std::string> info;       ///< lines about the code; only if asked for
+  std::vector<std::string> advice;     ///< what the assembler says costs speed, e.g. "(C7510) ..."
+};
+
+class Linker {
+ public:
+  virtual ~Linker() = default;
+  /// Part of the cache's key: "ptxas V13.0.88", "driver 13.0 580.95.05".
+  [[nodiscard]] virtual const std::string& version() const = 0;
+  /// @error E0915 with the line of the PTX; warnings are added as such
+  [[nodiscard]] virtual Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const = 0;
+};
+
+/// Where ptxas is: TILEVM_PTXAS, then PATH, CUDA_HOME/bin, CUDA_PATH/bin, /usr/local/cuda/bin, and the folders of the pip packages
+/// nvidia-cuda-nvcc beside the python3 of PATH and in VIRTUAL_ENV. Empty where there is none, or if TILEVM_PTXAS is "driver".
+/// @error E0915 TILEVM_PTXAS names no program
+[[nodiscard]] Result<std::string> find_ptxas(Diagnostics& diags);
+/// The same search for another program of the toolkit, such as nvdisasm. `variable` is the environment variable that names it.
+[[nodiscard]] Result<std::string> find_cuda_program(const char* name, const char* variable, Diagnostics& diags);
+
+/// @error E0915 the program does not run or tells no version
+[[nodiscard]] Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags);
+/// The driver's linker. Its context must be current in the thread that links.
+/// @param device_sm  of the context's device
+[[nodiscard]] std::unique_ptr<Linker> make_driver_linker(const Driver& driver, unsigned device_sm);
+
+/// Turns the output of either assembler into diagnostics (errors only if `failed`), info lines and advice.
+void lift_messages(const std::string& output, const LinkRequest& request, bool failed, Linked& to, Diagnostics& diags);
+
+/// Runs a program with nothing on its standard input and gives all that it wrote to both outputs.
+/// @param descriptors  open files that the program gets as 3, 4, ...
+/// @return its exit status, 128 + the signal that ended it; -1 and the reason in `output` if it did not start
+[[nodiscard]] int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output);
+
+}  // namespace tile::cuda

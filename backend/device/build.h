@@ -1,0 +1,52 @@
+// From an entry to a cubin: compile, assemble, and keep the result in the cache.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/compile.h"
+#include "backend/cuda/cache.h"
+#include "backend/cuda/driver.h"
+#include "backend/cuda/link.h"
+
+namespace tile {
+
+/// What an entry became.
+struct BuiltKernel {
+  cuda::CachedKernel kernel;
+  cuda::CacheUse use = cuda::CacheUse::Off;
+  std::string linker;                  ///< version
+  double seconds = 0;                  ///< that compiling and assembling took; 0 if it came from the cache
+  CompiledKernel compiled;             ///< empty if it came from the cache
+  std::vector<std::string> info, advice;  ///< of the assembler; empty if it came from the cache
+};
+
+struct BuildOptions {
+  CompileOptions compile;
+  bool cache = true;    ///< off: neither read nor written
+  bool anew = false;    ///< do not read the cache: what only a compilation tells is wanted
+  bool verbose = false; ///< fill BuiltKernel::info
+};
+
+/// Everything that building the entry depends on. E0801.. are not among its errors: only L0101, where the module is too large to be hashed.
+[[nodiscard]] Result<cuda::CacheKey> kernel_key(const ValidModule& module, const Function& entry, const CompileOptions& options, const std::string& linker, Diagnostics& diags);
+
+/// @error those of compile_ptx(), E0915
+[[nodiscard]] Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entry, const BuildOptions& options, const cuda::Linker& linker,
+                                               const cuda::Cache& cache, Diagnostics& diags);
+
+/// The target for a device of this compute capability (90 for 9.0): the newest that it runs; empty where there is none.
+[[nodiscard]] std::string target_for(unsigned sm);
+/// Whether code for this target runs on a device of this compute capability.
+[[nodiscard]] bool runs_on(const std::string& target, unsigned sm);
+
+/// ptxas where it is found; else the driver's linker if `driver` is not null, whose context must be current. ptxas of a newer major
+/// version than the driver's makes cubins that it does not load, so the driver's linker is taken then.
+/// @error E0915 there is neither
+[[nodiscard]] Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags);
+
+/// Names this build of the program: version, commit and the linker's build id, so that a cache never answers for another compiler.
+[[nodiscard]] const std::string& compiler_identity();
+
+}  // namespace tile

@@ -1,0 +1,97 @@
+// The emulation of a GPU on the host as a machine: the same lowering as for the GPU, run by backend/emulate.
+#include <map>
+
+#include "backend/device/device_gpu.h"
+#include "backend/device/launch_data.h"
+#include "backend/device/mailbox.h"
+#include "backend/emulate/emulate.h"
+#include "backend/ptx/target.h"
+
+namespace tile {
+namespace {
+
+class EmulatedDevice : public Device {
+ public:
+  EmulatedDevice(std::shared_ptr<const ValidModule> module, GpuOptions options) : module_(std::move(module)), options_(std::move(options)) {}
+
+  [[nodiscard]] Status load(Diagnostics& diags) {
+    auto globals = global_data(**module_, owner_, diags);
+    if (!globals) return Failed;
+    globals_ = *std::move(globals);
+    auto box = AlignedBytes::make(sizeof(Mailbox) + kPrintRingBytes);
+    if (!box) return diags.error(Code::E0903, Place{}, "no memory for the mailbox");
+    mailbox_ = *std::move(box);
+    return {};
+  }
+
+  [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
+    auto& kernel = kernels_[&entry];
+    if (!kernel) {
+      auto made = compile_emulated(*module_, entry, options_.build.compile, diags);
+      if (!made) return Failed;
+      kernel = *std::move(made);
+      if (options_.built) {
+        BuiltKernel built;
+        built.compiled = kernel->kernel();
+        options_.built(entry, built);
+      }
+    }
+    EmulatedMemory memory;
+    std::vector<uint64_t> buffers, params;
+    const auto names = buffer_names(args);
+    const auto add = [&](std::byte* data, uint64_t size, const std::string& name) {
+      const uint64_t base = memory.add({data, size, name});
+      if (base == 0) (void)diags.error(Code::L0103, Place{}, name + ": " + std::to_string(size) + " bytes are larger than the emulation's limit");
+      return base;
+    };
+    for (size_t b = 0; b < args.buffers.size(); ++b)
+      buffers.push_back(add(reinterpret_cast<std::byte*>(args.buffers[b].memory.data()), args.buffers[b].memory.size(), names[b]));
+    for (const FlatParam& p : args.params) params.push_back(p.buffer < 0 ? p.bits : buffers[static_cast<size_t>(p.buffer)] + p.byte_offset);
+    const std::span<std::byte> box{reinterpret_cast<std::byte*>(mailbox_.data()), mailbox_.size()};
+    reset_mailbox(box);
+    params.push_back(add(box.data(), box.size(), "the mailbox"));
+    for (const auto& g : globals_) params.push_back(add(g.data, g.size, g.name));
+    if (diags.has_errors()) return Failed;
+
+    EmulateOptions run;
+    run.threads = options.threads;
+    run.fuel = options.fuel;
+    run.seed = options_.emulate_seed;
+    run.policy = options_.emulate_policy == "early" ? EmulateOptions::Early : options_.emulate_policy == "late" ? EmulateOptions::Late : EmulateOptions::Random;
+    run.cancel = options.cancel;
+    run.progress = options.progress;
+    const auto ran = run_emulated(*kernel, {grid[0], grid[1], grid[2]}, params, memory, run, &**module_, &entry, diags);
+    deliver_prints(box, **module_, entry, options.print, diags);
+    if (diags.has_errors() || report_trap(box, **module_, entry, diags) || !ran) return Failed;
+    RunStats stats;
+    stats.blocks = ran->blocks;
+    stats.steps = ran->operations;
+    stats.seconds = ran->seconds;
+    stats.threads = ran->threads;
+    stats.storage_bytes = kernel->kernel().shared_bytes;
+    return stats;
+  }
+
+ private:
+  std::shared_ptr<const ValidModule> module_;
+  GpuOptions options_;
+  Memory owner_;
+  std::vector<Memory::Allocation> globals_;
+  AlignedBytes mailbox_;
+  std::map<const Function*, std::unique_ptr<EmulatedKernel>> kernels_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> make_emulated_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags) {
+  if (!emulation_supported())
+    return diags.error(Code::E0904, Place{}, "this processor lacks instructions that emulated kernels use (x86-64-v3: AVX2, FMA, F16C)", "run with --cpu");
+  std::string& target = options.build.compile.target;
+  if (target.empty()) target = "sm_90a";
+  if (!find_target(target)) return diags.error(Code::E0808, Place{}, "there is no target '" + target + "'", "the targets are " + target_names());
+  auto device = std::make_unique<EmulatedDevice>(std::move(module), std::move(options));
+  if (!device->load(diags)) return Failed;
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+}  // namespace tile

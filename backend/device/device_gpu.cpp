@@ -1,0 +1,269 @@
+// The GPU: builds an entry on its first launch, and runs it on copies of the arguments' buffers in device memory.
+#include "backend/device/device_gpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "backend/device/launch_data.h"
+#include "backend/device/mailbox.h"
+#include "backend/ptx/target.h"
+
+namespace tile {
+namespace {
+
+using cuda::DeviceMemory;
+using cuda::Gpu;
+using cuda::LaunchParam;
+using cuda::LaunchShape;
+
+uint32_t bytes_of(ElementType e) {
+  if (e == ElementType::Ptr) return 8;
+  return std::max<uint32_t>(1, info(e).storage);
+}
+
+class GpuDeviceImpl : public GpuDevice {
+ public:
+  GpuDeviceImpl(std::shared_ptr<const ValidModule> module, GpuOptions options, std::shared_ptr<Gpu> gpu, std::unique_ptr<cuda::Linker> linker, cuda::Cache cache)
+      : module_(std::move(module)), options_(std::move(options)), gpu_(std::move(gpu)), linker_(std::move(linker)), cache_(std::move(cache)) {}
+
+  /// Globals live as long as the device, so that they keep their values between launches.
+  [[nodiscard]] Status load(Diagnostics& diags) {
+    auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);
+    if (!box) return Failed;
+    mailbox_ = *std::move(box);
+    Memory owner;
+    const auto globals = global_data(**module_, owner, diags);
+    if (!globals) return Failed;
+    for (const auto& g : *globals) {
+      auto memory = gpu_->allocate(g.size, g.name, diags);
+      if (!memory || !gpu_->upload(*memory, g.data, g.size, diags)) return Failed;
+      globals_.push_back(*std::move(memory));
+    }
+    return {};
+  }
+
+  [[nodiscard]] const cuda::DeviceFacts& facts() const override { return gpu_->facts(); }
+
+  [[nodiscard]] Result<const BuiltKernel*> build(const Function& entry, Diagnostics& diags) override {
+    const auto ready = prepare(entry, diags);
+    if (!ready) return Failed;
+    return static_cast<const BuiltKernel*>(&(*ready)->built);
+  }
+
+  [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
+    if (!gpu_->check_grid(grid, diags)) return Failed;
+    const auto ready = prepare(entry, diags);
+    if (!ready) return Failed;
+    std::vector<DeviceMemory> buffers;
+    if (!upload(args, buffers, diags)) return Failed;
+    const auto box = mailbox_bytes();
+    reset_mailbox(box);
+    Diagnostics faults;
+    const auto seconds = gpu_->launch((*ready)->loaded, shape((*ready)->built, grid), words(args, buffers), options.cancel, faults);
+    // A trap in the mailbox says more than the error that the driver makes of it.
+    const bool trapped = report_trap(box, **module_, entry, diags);
+    if (seconds || trapped) deliver_prints(box, **module_, entry, options.print, diags);
+    if (trapped) return Failed;
+    for (const Diagnostic& d : faults.all()) {
+      Diagnostic placed = d;
+      if (placed.place.function.empty()) placed.place = (**module_).place(entry);
+      (void)diags.error(std::move(placed));
+    }
+    if (!seconds) return Failed;
+    if (!download(args, buffers, diags)) return Failed;
+    RunStats stats;
+    stats.blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+    stats.seconds = *seconds;
+    if (options.progress) options.progress(stats.blocks, stats.blocks);
+    return stats;
+  }
+
+  [[nodiscard]] Result<BenchResult> bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) override;
+
+ private:
+  struct Ready {
+    BuiltKernel built;
+    cuda::LoadedKernel loaded;
+  };
+
+  [[nodiscard]] Result<Ready*> prepare(const Function& entry, Diagnostics& diags) {
+    if (!gpu_->enter(diags)) return Failed;
+    if (const auto it = ready_.find(&entry); it != ready_.end()) return it->second.get();
+    auto built = build_kernel(*module_, entry, options_.build, *linker_, cache_, diags);
+    if (!built) return Failed;
+    auto ready = std::make_unique<Ready>();
+    ready->built = *std::move(built);
+    if (options_.built) options_.built(entry, ready->built);
+    auto loaded = gpu_->load(ready->built.kernel.cubin, ready->built.kernel.symbol, ready->built.kernel.shared_bytes, diags);
+    if (!loaded) return Failed;
+    ready->loaded = *std::move(loaded);
+    return (ready_[&entry] = std::move(ready)).get();
+  }
+
+  [[nodiscard]] std::span<std::byte> mailbox_bytes() const { return {mailbox_.data(), mailbox_.size()}; }
+
+  [[nodiscard]] static LaunchShape shape(const BuiltKernel& built, const LaunchGrid& grid) {
+    return {{grid[0], grid[1], grid[2]}, built.kernel.threads, built.kernel.shared_bytes, built.kernel.cluster};
+  }
+
+  [[nodiscard]] Status upload(const LaunchArguments& args, std::vector<DeviceMemory>& buffers, Diagnostics& diags) const {
+    const auto names = buffer_names(args);
+    for (size_t b = 0; b < args.buffers.size(); ++b) {
+      const auto& host = args.buffers[b].memory;
+      auto memory = gpu_->allocate(host.size(), names[b], diags);
+      if (!memory || !gpu_->upload(*memory, host.data(), host.size(), diags)) return Failed;
+      buffers.push_back(*std::move(memory));
+    }
+    return {};
+  }
+  [[nodiscard]] Status download(LaunchArguments& args, const std::vector<DeviceMemory>& buffers, Diagnostics& diags) const {
+    for (size_t b = 0; b < args.buffers.size(); ++b)
+      if (!gpu_->download(args.buffers[b].memory.data(), buffers[b], args.buffers[b].memory.size(), diags)) return Failed;
+    return {};
+  }
+
+  static uint64_t value(const FlatParam& p, const std::vector<DeviceMemory>& buffers) {
+    return p.buffer < 0 ? p.bits : buffers[static_cast<size_t>(p.buffer)].address() + p.byte_offset;
+  }
+  /// A kernel of ours: words of 64 bits, then mailbox and globals.
+  [[nodiscard]] std::vector<LaunchParam> words(const LaunchArguments& args, const std::vector<DeviceMemory>& buffers) const {
+    std::vector<LaunchParam> out;
+    for (const FlatParam& p : args.params) out.push_back({value(p, buffers), 8});
+    out.push_back({mailbox_.address(), 8});
+    for (const DeviceMemory& g : globals_) out.push_back({g.address(), 8});
+    return out;
+  }
+  /// A kernel of another compiler: every parameter in its own size, nothing more.
+  [[nodiscard]] static std::vector<LaunchParam> natural(const LaunchArguments& args, const std::vector<DeviceMemory>& buffers) {
+    std::vector<LaunchParam> out;
+    for (const FlatParam& p : args.params) out.push_back({value(p, buffers), p.buffer < 0 ? bytes_of(p.type) : 8});
+    return out;
+  }
+
+  std::shared_ptr<const ValidModule> module_;
+  GpuOptions options_;
+  std::shared_ptr<Gpu> gpu_;
+  std::unique_ptr<cuda::Linker> linker_;
+  cuda::Cache cache_;
+  cuda::SharedMemory mailbox_;
+  std::vector<DeviceMemory> globals_;
+  std::map<const Function*, std::unique_ptr<Ready>> ready_;
+};
+
+Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) {
+  if (!gpu_->check_grid(grid, diags)) return Failed;
+  const auto ready = prepare(entry, diags);
+  if (!ready) return Failed;
+  const auto& ours = (*ready)->loaded;
+  BenchResult result;
+  result.registers = ours.registers();
+  result.local_bytes = ours.local_bytes();
+  result.shared_bytes = ours.static_shared_bytes() + (*ready)->built.kernel.shared_bytes;
+  result.threads = (*ready)->built.kernel.threads;
+  std::vector<DeviceMemory> buffers, peer_buffers;
+  if (!upload(args, buffers, diags)) return Failed;
+  const bool with_peer = !options.peer_cubin.empty();
+  if (with_peer && !upload(args, peer_buffers, diags)) return Failed;
+  const LaunchShape our_shape = shape((*ready)->built, grid);
+  // Kernels of NVIDIA's compiler know their own number of threads; they are launched with a block of one.
+  const LaunchShape peer_shape{{grid[0], grid[1], grid[2]}, 1, 0, 1};
+  const auto our_params = words(args, buffers);
+  const auto peer_params = with_peer ? natural(args, peer_buffers) : std::vector<LaunchParam>();
+  cuda::LoadedKernel peer;
+  if (with_peer) {
+    auto loaded = gpu_->load(options.peer_cubin, options.peer_entry, 0, diags);
+    if (!loaded) return Failed;
+    peer = *std::move(loaded);
+  }
+  reset_mailbox(mailbox_bytes());
+  // First launches: their results are what is compared.
+  Diagnostics faults;
+  const auto first = gpu_->launch(ours, our_shape, our_params, nullptr, faults);
+  if (report_trap(mailbox_bytes(), **module_, entry, diags)) return Failed;
+  for (const Diagnostic& d : faults.all()) (void)diags.error(d);
+  if (!first || !download(args, buffers, diags)) return Failed;
+  if (with_peer) {
+    if (!gpu_->launch(peer, peer_shape, peer_params, nullptr, diags)) {
+      diags.warn(Place{}, "the error above is that of the peer's kernel");
+      return Failed;
+    }
+    for (const DeviceMemory& b : peer_buffers) {
+      std::vector<uint8_t> bytes(b.size());
+      if (!gpu_->download(bytes.data(), b, bytes.size(), diags)) return Failed;
+      result.peer_buffers.push_back(std::move(bytes));
+    }
+  }
+  // Overwriting five times the L2 cache leaves nothing of the data in it. 256 MB is what others use on large GPUs.
+  const size_t flush_bytes = options.flush ? std::max<size_t>(size_t{256} << 20, 5 * facts().l2_bytes) : 0;
+  auto flush = gpu_->allocate(flush_bytes, "flushing the L2 cache", diags);
+  const size_t copy_bytes = std::min<size_t>(size_t{512} << 20, facts().memory_bytes / 16);
+  auto from = gpu_->allocate(copy_bytes, "measuring the copy rate", diags), to = gpu_->allocate(copy_bytes, "measuring the copy rate", diags);
+  if (!flush || !from || !to) return Failed;
+  if (!gpu_->fill(*from, 1, diags) || !gpu_->fill(*to, 2, diags) || !gpu_->synchronize(diags)) return Failed;
+  result.copy_bytes = 2 * copy_bytes;
+  constexpr unsigned kLeast = 10, kMost = 200, kCopyRounds = 20;
+  constexpr double kWarmSeconds = 0.2, kMeasureSeconds = 0.5;
+  // Warm clocks: launches without pause until the GPU has had time to raise them.
+  double spent = 0;
+  for (unsigned i = 0; spent < kWarmSeconds && i < 10000; ++i) {
+    const auto t = gpu_->time_launch(ours, our_shape, our_params, DeviceMemory(), diags);
+    if (!t) return Failed;
+    spent += std::max(*t, 5e-6);
+  }
+  unsigned rounds = options.rounds;
+  if (rounds == 0) rounds = static_cast<unsigned>(std::clamp(kMeasureSeconds / std::max(*first, 1e-5), double{kLeast}, double{kMost}));
+  // In turn, so that a change of the clocks touches all alike.
+  for (unsigned r = 0; r < rounds; ++r) {
+    const auto a = gpu_->time_launch(ours, our_shape, our_params, *flush, diags);
+    if (!a) return Failed;
+    result.ours.seconds.push_back(*a);
+    if (with_peer) {
+      const auto b = gpu_->time_launch(peer, peer_shape, peer_params, *flush, diags);
+      if (!b) return Failed;
+      result.peer.seconds.push_back(*b);
+    }
+    if (r < kCopyRounds) {
+      const auto c = gpu_->time_copy(*to, *from, copy_bytes, *flush, diags);
+      if (!c) return Failed;
+      result.copy.seconds.push_back(*c);
+    }
+  }
+  if (report_trap(mailbox_bytes(), **module_, entry, diags)) return Failed;
+  return result;
+}
+
+}  // namespace
+
+double Timing::quantile(double q) const {
+  if (seconds.empty()) return 0;
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const size_t low = static_cast<size_t>(at), high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - std::floor(at));
+}
+double Timing::median() const { return quantile(0.5); }
+
+Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags) {
+  auto gpu = Gpu::open(diags, options.ordinal);
+  if (!gpu) return Failed;
+  const cuda::DeviceFacts& facts = (*gpu)->facts();
+  std::string& target = options.build.compile.target;
+  if (target.empty()) {
+    target = target_for(facts.sm);
+    if (target.empty())
+      return diags.error(Code::E0808, Place{}, facts.name + " has compute capability " + std::to_string(facts.sm / 10) + "." + std::to_string(facts.sm % 10) + ", which is none of the targets",
+                         "the targets are " + target_names());
+  }
+  if (!find_target(target)) return diags.error(Code::E0808, Place{}, "there is no target '" + target + "'", "the targets are " + target_names());
+  if (!runs_on(target, facts.sm))
+    return diags.error(Code::E0808, Place{}, facts.name + " does not run code for " + target, "leave --target out, or write it together with --emit only");
+  auto linker = choose_linker(&(*gpu)->driver(), facts.sm, diags);
+  if (!linker) return Failed;
+  auto device = std::make_unique<GpuDeviceImpl>(std::move(module), std::move(options), *gpu, *std::move(linker), cuda::Cache::standard(diags));
+  if (!device->load(diags)) return Failed;
+  return std::unique_ptr<GpuDevice>(std::move(device));
+}
+
+}  // namespace tile

@@ -1,0 +1,58 @@
+// The machines of the GPU part: a GPU, and its emulation on the host.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/launch.h"
+#include "backend/device/build.h"
+#include "vm/runtime/device.h"
+
+namespace tile {
+
+struct GpuOptions {
+  BuildOptions build;            ///< an empty target: that of the device; of the emulation: sm_90a
+  int ordinal = -1;              ///< of the device; -1: TILEVM_DEVICE, else the first
+  uint64_t emulate_seed = 1;     ///< order of threads and asynchronous copies
+  std::string emulate_policy = "random";  ///< or "early", "late"
+  /// Told of every entry that was built, before its first launch. May be empty.
+  std::function<void(const Function&, const BuiltKernel&)> built;
+};
+
+struct BenchOptions {
+  unsigned rounds = 0;               ///< 0: as many as take about half a second, 10 to 200
+  bool flush = true;                 ///< overwrite the L2 cache before every launch
+  std::vector<uint8_t> peer_cubin;   ///< empty: none
+  std::string peer_entry;
+};
+
+struct Timing {
+  std::vector<double> seconds;       ///< of each round
+  [[nodiscard]] double median() const;
+  [[nodiscard]] double quantile(double q) const;
+};
+
+struct BenchResult {
+  Timing ours, peer, copy;
+  uint64_t copy_bytes = 0;           ///< read and written by one copy
+  std::vector<std::vector<uint8_t>> peer_buffers;  ///< the buffers after one launch of the peer, from the same inputs
+  unsigned registers = 0, local_bytes = 0, shared_bytes = 0, threads = 0;
+};
+
+class GpuDevice : public Device {
+ public:
+  [[nodiscard]] virtual const cuda::DeviceFacts& facts() const = 0;
+  /// Builds an entry, or gives it as it was built. Pointers stay good as long as the device.
+  [[nodiscard]] virtual Result<const BuiltKernel*> build(const Function& entry, Diagnostics& diags) = 0;
+  /// Times launches, the peer's and plain copies in turn. One launch of ours is made first; afterwards `args` hold its results.
+  [[nodiscard]] virtual Result<BenchResult> bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) = 0;
+};
+
+/// @error E0910..E0914 no usable GPU, E0915 no assembler, E0808 a target that there is not, or that the device does not run
+[[nodiscard]] Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags);
+/// @error E0904 this processor cannot run it, E0808 bad target
+[[nodiscard]] Result<std::unique_ptr<Device>> make_emulated_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags);
+
+}  // namespace tile

@@ -1,0 +1,374 @@
+// Layout assignment: values that meet in elementwise operations and control flow share a layout; matrix products and memory accesses
+// choose it; reshaping operations pass it on; conversions are left where the choices differ.
+#include "backend/plan/plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace tile {
+
+bool is_elementwise(Opcode op) {
+  switch (op) {
+    case Opcode::Broadcast: case Opcode::Cat: case Opcode::MmaF: case Opcode::MmaI: case Opcode::MmaFScaled: case Opcode::Permute:
+    case Opcode::Reshape: case Opcode::Pack: case Opcode::Unpack: case Opcode::Extract: case Opcode::Insert:
+      return false;
+    default: break;
+  }
+  const OpDef& row = op_def(op);
+  if (row.regions != 0 || row.terminator || row.operands.empty() || row.results.size() != 1) return false;
+  if (row.effect != Effect::Pure && row.effect != Effect::NotSpeculatable) return false;
+  const auto plain = [](const OperandDef& o) { return o.kind == ValueKind::Tile && o.arity == Arity::One; };
+  return std::all_of(row.operands.begin(), row.operands.end(), plain) && plain(row.results[0]);
+}
+
+std::vector<unsigned> memory_order(const Module& m, TypeId view) {
+  const Type& t = m.types.get(view);
+  const Type& tensor = m.types.get(t.inner);
+  std::vector<unsigned> order(t.shape.size());
+  const auto stride = [&](unsigned tile_dim) {
+    const size_t d = t.kind == TypeKind::GatherScatterView ? tile_dim : static_cast<size_t>(t.dim_map[tile_dim]);
+    return tensor.strides[d];
+  };
+  for (unsigned k = 0; k < order.size(); ++k) order[k] = static_cast<unsigned>(order.size() - 1 - k);
+  // Only a static stride of one says for certain which dimension is contiguous.
+  const auto one = std::find_if(order.begin(), order.end(), [&](unsigned k) { return stride(k) == 1 && t.shape[k] > 1; });
+  if (one != order.end()) std::rotate(order.begin(), one, one + 1);
+  return order;
+}
+
+namespace {
+
+class Planner {
+ public:
+  Planner(const Module& m, const Function& f, const Target& target, const CompileOptions& options, Diagnostics& diags)
+      : m_(m), f_(f), target_(target), options_(options), diags_(diags), parent_(f.value_types.size()), layouts_(f.value_types.size()),
+        vector_bits_(f.value_types.size(), -1) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  Result<KernelPlan> run() {
+    for (ValueId v = 0; v < f_.value_types.size(); ++v)
+      if (tile(v) && element_bits(shape(v)) > kMaxBits)
+        return diags_.error(Code::E0808, m_.place_value(f_, v),
+                            "a tile of " + std::to_string(int64_t{1} << element_bits(shape(v))) + " elements; the GPU part takes up to " +
+                                std::to_string(1 << kMaxBits),
+                            "cut the tile into smaller ones");
+    choose_warps();
+    for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
+    for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
+    for (InstId i = 0; i < f_.insts.size(); ++i) anchor_view(i);
+    for (InstId i = 0; i < f_.insts.size(); ++i) anchor_pointers(i);
+    propagate();
+    for (ValueId v = 0; v < f_.value_types.size(); ++v)
+      if (tile(v)) assign(v, blocked_layout(shape(v), 2, plan_.warp_bits));
+    plan_.layout.resize(f_.value_types.size());
+    for (ValueId v = 0; v < f_.value_types.size(); ++v)
+      if (tile(v)) plan_.layout[v] = *layouts_[find(v)];
+    return std::move(plan_);
+  }
+
+ private:
+  static constexpr unsigned kMaxBits = 18;  // 1,024 threads hold 256 elements each
+
+  bool tile(ValueId v) const { return m_.types.is_tile(f_.type(v)); }
+  std::span<const int64_t> shape(ValueId v) const { return m_.types.shape_of(f_.type(v)); }
+  ElementType element(ValueId v) const { return m_.types.element_of(f_.type(v)); }
+  ValueId find(ValueId v) {
+    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
+    return v;
+  }
+  void unite(ValueId a, ValueId b) {
+    if (a == kNone || b == kNone || !tile(a) || !tile(b)) return;
+    if (!std::ranges::equal(shape(a), shape(b)) || cheap(a) || cheap(b)) return;
+    parent_[find(a)] = find(b);
+  }
+  /// Values that are made anew where another layout is wanted.
+  bool cheap(ValueId v) const { return v < cheap_.size() && cheap_[v]; }
+  bool assign(ValueId v, Layout l) {
+    auto& at = layouts_[find(v)];
+    if (at) return false;
+    at = std::move(l);
+    return true;
+  }
+  bool assigned(ValueId v) { return layouts_[find(v)].has_value(); }
+
+  void choose_warps() {
+    unsigned bits = 0;
+    bool large_mma = false;
+    for (InstId i = 0; i < f_.insts.size(); ++i) {
+      const Inst& inst = f_.insts[i];
+      for (uint32_t r = 0; r < inst.result_count; ++r)
+        if (tile(f_.result(i, r))) bits = std::max(bits, element_bits(shape(f_.result(i, r))));
+      for (const ValueId v : f_.operands(i))
+        if (tile(v)) bits = std::max(bits, element_bits(shape(v)));
+      if (is_mma(inst.op) && element_bits(shape(f_.result(i))) >= 14) large_mma = true;
+    }
+    plan_.warp_bits = bits <= 7 ? 0 : bits <= 9 ? 1 : bits <= 13 ? 2 : 3;
+    if (bits >= 17) plan_.warp_bits = bits - 13;
+    if (large_mma) plan_.warp_bits = std::max(plan_.warp_bits, 3u);
+    if (const auto it = options_.plan.find("warps"); it != options_.plan.end()) plan_.warp_bits = log2_of(std::clamp(std::atoi(it->second.c_str()), 1, 32));
+    // A value that is cheap must be known before classes are formed; operations stand in pre-order, so operands come first.
+    cheap_.assign(f_.value_types.size(), false);
+    for (InstId i = 0; i < f_.insts.size(); ++i) {
+      const Opcode op = f_.insts[i].op;
+      if (op == Opcode::Constant || op == Opcode::Iota) cheap_[f_.result(i)] = true;
+      if (op == Opcode::Reshape || op == Opcode::Broadcast || op == Opcode::Permute) {
+        const ValueId s = f_.operands(i)[0];
+        cheap_[f_.result(i)] = cheap_[s] || element_bits(shape(s)) == 0;
+      }
+    }
+  }
+
+  static bool is_mma(Opcode op) { return op == Opcode::MmaF || op == Opcode::MmaI || op == Opcode::MmaFScaled; }
+
+  void unite(InstId i) {
+    const Inst& inst = f_.insts[i];
+    const auto operands = f_.operands(i);
+    switch (inst.op) {
+      case Opcode::For: {
+        const Region& r = f_.region(i);
+        for (uint32_t k = 0; k < inst.result_count; ++k) {
+          unite(f_.result(i, k), r.first_arg + 1 + k);
+          unite(operands[3 + k], f_.result(i, k));
+        }
+        loops_.push_back(i);
+        return;
+      }
+      case Opcode::Loop: {
+        const Region& r = f_.region(i);
+        for (uint32_t k = 0; k < r.arg_count; ++k) unite(operands[k], r.first_arg + k);
+        loops_.push_back(i);
+        return;
+      }
+      case Opcode::If: ifs_.push_back(i); return;
+      case Opcode::Continue: {
+        const InstId loop = enclosing(loops_, i);
+        const Region& r = f_.region(loop);
+        const uint32_t skip = f_.insts[loop].op == Opcode::For ? 1 : 0;
+        for (uint32_t k = 0; k < operands.size(); ++k) unite(operands[k], r.first_arg + skip + k);
+        return;
+      }
+      case Opcode::Break: {
+        const InstId loop = enclosing(loops_, i);
+        for (uint32_t k = 0; k < operands.size(); ++k) unite(operands[k], f_.result(loop, k));
+        return;
+      }
+      case Opcode::Yield: {
+        const InstId at = enclosing(ifs_, i);
+        if (at == kNone || f_.insts[at].result_count != operands.size()) return;
+        for (uint32_t k = 0; k < operands.size(); ++k) unite(operands[k], f_.result(at, k));
+        return;
+      }
+      case Opcode::MmaF: case Opcode::MmaI: case Opcode::MmaFScaled: unite(operands[2], f_.result(i)); return;
+      case Opcode::Assume: unite(operands[0], f_.result(i)); return;
+      case Opcode::LoadPtrTko: case Opcode::StorePtrTko: case Opcode::AtomicRMWTko: case Opcode::AtomicCASTko: {
+        for (const ValueId v : operands) unite(operands[0], v);
+        if (inst.result_count > 1) unite(operands[0], f_.result(i));
+        return;
+      }
+      case Opcode::Scan:
+        for (uint32_t k = 0; k < inst.result_count; ++k) {
+          unite(operands[k], operands[0]);
+          unite(f_.result(i, k), operands[0]);
+        }
+        return;
+      case Opcode::Reduce:
+        for (const ValueId v : operands) unite(v, operands[0]);
+        for (uint32_t k = 1; k < inst.result_count; ++k) unite(f_.result(i, k), f_.result(i));
+        return;
+      default:
+        if (!is_elementwise(inst.op)) return;
+        for (const ValueId v : operands) unite(v, f_.result(i));
+    }
+  }
+
+  /// The innermost of `stack` (in pre-order) that contains instruction i.
+  InstId enclosing(const std::vector<InstId>& stack, InstId i) const {
+    for (size_t k = stack.size(); k-- > 0;)
+      if (stack[k] < i && i < f_.insts[stack[k]].next) return stack[k];
+    return kNone;
+  }
+
+  void plan_mma(InstId i) {
+    if (!is_mma(f_.insts[i].op)) return;
+    const auto operands = f_.operands(i);
+    const auto sa = shape(operands[0]), sr = shape(f_.result(i));
+    const size_t rank = sr.size();
+    const unsigned batch = rank == 3 ? log2_of(sr[0]) : 0, mb = log2_of(sr[rank - 2]), nb = log2_of(sr[rank - 1]), kb = log2_of(sa[rank - 1]);
+    MmaPlan p;
+    const ElementType ea = element(operands[0]), er = element(f_.result(i));
+    switch (f_.insts[i].op) {
+      case Opcode::MmaI: p.shape = {4, 3, 5, 2}; p.name = "mma.sync.m16n8k32.s8"; break;
+      case Opcode::MmaF:
+        if (ea == ElementType::F16) {
+          p.shape = {4, 3, 4, 1};
+          p.name = er == ElementType::F16 ? "mma.sync.m16n8k16.f16.f16" : "mma.sync.m16n8k16.f16";
+        } else if (ea == ElementType::BF16 && target_.bf16()) {
+          p.shape = {4, 3, 4, 1};
+          p.name = "mma.sync.m16n8k16.bf16";
+        } else if (ea == ElementType::TF32 && target_.bf16()) {
+          p.shape = {4, 3, 3, 0};
+          p.name = "mma.sync.m16n8k8.tf32";
+        } else if (ea == ElementType::F64 && target_.sm >= 80) {
+          p.shape = {3, 3, 2, 0};
+          p.name = "mma.sync.m8n8k4.f64";
+        } else if (ea == ElementType::F8E4M3FN || ea == ElementType::F8E5M2) {
+          // As f16: both formats are subsets of it, products stay exact and the unit is as fast as the f8 one before sm_89.
+          p.shape = {4, 3, 4, 1};
+          p.name = er == ElementType::F16 ? "mma.sync.m16n8k16.f16.f16 of widened f8" : "mma.sync.m16n8k16.f16 of widened f8";
+        } else {
+          p.why = "the tensor cores of " + target_.name + " have no product of " + std::string(info(ea).name);
+        }
+        break;
+      default: p.why = "scaled products are computed without tensor cores"; break;
+    }
+    if (target_.sm < 80 && !p.name.empty()) {
+      p.why = "mma.sync of this shape needs sm_80";
+      p.name.clear();
+    }
+    if (!p.name.empty() && (mb < p.shape.m_bits || nb < p.shape.n_bits || kb < p.shape.k_bits)) {
+      p.why = "the tile is smaller than one " + p.name;
+      p.name.clear();
+    }
+    if (const auto it = options_.plan.find("mma"); it != options_.plan.end() && it->second == "fma") {
+      p.why = "--plan mma=fma";
+      p.name.clear();
+    }
+    const unsigned w = plan_.warp_bits;
+    if (p.name.empty()) {
+      p.unit = MmaUnit::Fma;
+      p.name = "fma";
+      p.result = fma_layout(batch, mb, nb);
+    } else {
+      p.unit = MmaUnit::Sync;
+      unsigned wm = 0, wn = 0, wb = 0;
+      for (unsigned k = 0; k < w; ++k) {
+        const bool m_fits = mb > p.shape.m_bits + wm, n_fits = nb > p.shape.n_bits + wn;
+        if (batch > wb && batch >= 2) {
+          ++wb;
+        } else if (m_fits && (!n_fits || mb - wm >= nb - wn)) {
+          ++wm;
+        } else if (n_fits) {
+          ++wn;
+        } else if (batch > wb) {
+          ++wb;
+        } else {
+          ++wm;  // more warps than work: copies
+        }
+      }
+      p.result = mma_result_layout(p.shape, batch, mb, nb, wm, wn, wb);
+      p.a = mma_a_layout(p.shape, batch, mb, kb, wm, wn, wb);
+      p.b = mma_b_layout(p.shape, batch, kb, nb, wm, wn, wb);
+    }
+    assign(f_.result(i), p.result);
+    plan_.remarks.push_back({i, p.name, p.why});
+    plan_.mma.emplace(i, std::move(p));
+  }
+
+  /// Small rectangles of the result in each thread, so that a value of A and of B serves several products.
+  Layout fma_layout(unsigned batch, unsigned mb, unsigned nb) const {
+    Layout out;
+    std::vector<int8_t> n, rest;
+    const unsigned vn = std::min(nb, 2u), ln = std::min(nb - vn, 3u);
+    unsigned at = 0;
+    for (; at < vn; ++at) out.reg.push_back(static_cast<int8_t>(at));
+    for (; at < vn + ln; ++at) out.lane.push_back(static_cast<int8_t>(at));
+    for (unsigned k = 0; k < mb; ++k) rest.push_back(static_cast<int8_t>(nb + k));
+    for (; at < nb; ++at) rest.push_back(static_cast<int8_t>(at));
+    for (unsigned k = 0; k < batch; ++k) rest.push_back(static_cast<int8_t>(nb + mb + k));
+    size_t from = 0;
+    while (out.lane.size() < 5) out.lane.push_back(from < rest.size() ? rest[from++] : kCopies);
+    const size_t mine = std::min<size_t>(rest.size() - from, plan_.warp_bits);
+    while (rest.size() - from > mine) out.reg.push_back(rest[from++]);
+    for (unsigned k = 0; k < plan_.warp_bits; ++k) out.warp.push_back(from < rest.size() ? rest[from++] : kCopies);
+    return out;
+  }
+
+  /// Views say which dimension is contiguous in memory: 16 bytes of it for each thread.
+  void anchor_view(InstId i) {
+    const Opcode op = f_.insts[i].op;
+    if (op != Opcode::LoadViewTko && op != Opcode::StoreViewTko && op != Opcode::AtomicRedViewTko) return;
+    const ValueId view = f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), "view")));
+    const ValueId tile = op == Opcode::LoadViewTko ? f_.result(i)
+                                                   : f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), op == Opcode::StoreViewTko ? "tile" : "value")));
+    if (assigned(tile)) return;
+    const unsigned bytes = info(element(tile)).storage;
+    const unsigned v = op == Opcode::AtomicRedViewTko ? 0 : log2_of(16 / bytes);
+    assign(tile, blocked_layout(shape(tile), memory_order(m_, f_.type(view)), v, plan_.warp_bits));
+  }
+
+  /// Pointers in one thread are rarely neighbours that one access takes: lanes are.
+  void anchor_pointers(InstId i) {
+    switch (f_.insts[i].op) {
+      case Opcode::LoadPtrTko: case Opcode::StorePtrTko: case Opcode::AtomicRMWTko: case Opcode::AtomicCASTko:
+        assign(f_.operands(i)[0], blocked_layout(shape(f_.operands(i)[0]), 0, plan_.warp_bits));
+        break;
+      default: break;
+    }
+  }
+
+  void propagate() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (InstId i = 0; i < f_.insts.size(); ++i) {
+        const Opcode op = f_.insts[i].op;
+        if (op != Opcode::Reshape && op != Opcode::Broadcast && op != Opcode::Permute && op != Opcode::Reduce) continue;
+        const ValueId s = f_.operands(i)[0], r = f_.result(i);
+        const auto from = shape(s), to = shape(r);
+        if (assigned(s) == assigned(r) && !(op == Opcode::Reduce && !assigned(r))) continue;
+        if (assigned(s)) {
+          const Layout& l = *layouts_[find(s)];
+          if (op == Opcode::Reshape) changed |= assign(r, l);
+          if (op == Opcode::Permute) changed |= assign(r, permuted_layout(l, from, permutation(i)));
+          if (op == Opcode::Reduce) changed |= assign(r, reduced_layout(l, from, static_cast<unsigned>(m_.int_attr(f_, i, 0))));
+        } else if (assigned(r)) {
+          const Layout& l = *layouts_[find(r)];
+          if (op == Opcode::Reshape) changed |= assign(s, l);
+          if (op == Opcode::Permute) changed |= assign(s, unpermuted_layout(l, from, permutation(i)));
+          if (op == Opcode::Broadcast) changed |= assign(s, broadcast_source(l, from, to));
+        }
+      }
+    }
+  }
+
+  std::vector<int32_t> permutation(InstId i) const {
+    const auto& ints = m_.attrs.get(f_.attr(i, 0)).ints;
+    return {ints.begin(), ints.end()};
+  }
+
+  const Module& m_;
+  const Function& f_;
+  const Target& target_;
+  const CompileOptions& options_;
+  Diagnostics& diags_;
+  KernelPlan plan_;
+  std::vector<ValueId> parent_;
+  std::vector<std::optional<Layout>> layouts_;  // by class representative
+  std::vector<int> vector_bits_;
+  std::vector<bool> cheap_;
+  std::vector<InstId> loops_, ifs_;
+};
+
+}  // namespace
+
+Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& target, const CompileOptions& options, Diagnostics& diags) {
+  return Planner(m, f, target, options, diags).run();
+}
+
+std::string KernelPlan::print(const Module& m, const Function& f) const {
+  std::string out = "entry " + std::string(m.str(f.name)) + ": " + std::to_string(threads()) + " threads\n";
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    std::string line;
+    for (uint32_t r = 0; r < f.insts[i].result_count; ++r) {
+      const ValueId v = f.result(i, r);
+      if (m.types.is_tile(f.type(v)) && !m.types.is_scalar(f.type(v))) line += " " + m.types.print(f.type(v)) + " " + layout[v].print();
+    }
+    const auto unit = mma.find(i);
+    if (unit != mma.end()) line += " by " + unit->second.name + (unit->second.why.empty() ? "" : " (" + unit->second.why + ")");
+    if (!line.empty()) out += "  " + std::to_string(i) + " " + std::string(f.def(i).name) + ":" + line + "\n";
+  }
+  return out;
+}
+
+}  // namespace tile

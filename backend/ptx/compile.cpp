@@ -1,0 +1,189 @@
+// From a valid entry to PTX or to loaded host code.
+#include "backend/compile.h"
+
+#include <mutex>
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+
+#include "backend/plan/plan.h"
+#include "backend/ptx/jit.h"
+#include "backend/ptx/lowering.h"
+
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+namespace tile {
+namespace {
+
+constexpr unsigned kNewestPtx = 85;  // of LLVM 19
+
+/// LLVM's feature for a PTX version "8.3": "+ptx83", at most what LLVM 19 knows.
+std::string ptx_feature(const std::string& version) {
+  unsigned n = 0;
+  for (const char c : version)
+    if (c != '.') n = n * 10 + static_cast<unsigned>(c - '0');
+  return "+ptx" + std::to_string(std::min(n, kNewestPtx));
+}
+
+std::unique_ptr<llvm::TargetMachine> ptx_machine(const Target& target, unsigned opt, std::string& error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  const char* triple = "nvptx64-nvidia-cuda";
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found) return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  const auto level = opt == 0 ? llvm::CodeGenOptLevel::None : opt == 1 ? llvm::CodeGenOptLevel::Less : opt == 2 ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Aggressive;
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(triple, target.llvm_cpu, ptx_feature(target.ptx_version), options, llvm::Reloc::PIC_, std::nullopt, level));
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, unsigned level) {
+  llvm::LoopAnalysisManager lam;
+  llvm::FunctionAnalysisManager fam;
+  llvm::CGSCCAnalysisManager cgam;
+  llvm::ModuleAnalysisManager mam;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = tuning.LoopUnrolling = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(mam);
+  builder.registerCGSCCAnalyses(cgam);
+  builder.registerFunctionAnalyses(fam);
+  builder.registerLoopAnalyses(lam);
+  builder.crossRegisterProxies(lam, fam, cgam, mam);
+  const auto& o = level == 0 ? llvm::OptimizationLevel::O0 : level == 1 ? llvm::OptimizationLevel::O1 : level == 2 ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3;
+  auto passes = level == 0 ? builder.buildO0DefaultPipeline(o) : builder.buildPerModuleDefaultPipeline(o);
+  passes.run(module, mam);
+}
+
+std::string llvm_text(const llvm::Module& module) {
+  std::string out;
+  llvm::raw_string_ostream os(out);
+  module.print(os, nullptr);
+  return out;
+}
+
+/// A symbol that PTX takes, made of the entry's name.
+std::string symbol_of(std::string_view name) {
+  std::string out = "k_";
+  for (const char c : name) out += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ? c : '_';
+  return out;
+}
+
+struct Lowered {
+  KernelPlan plan;
+  CompiledKernel kernel;
+};
+
+Result<Lowered> lower(const ValidModule& module, const Function& entry, const Target& target, const CompileOptions& options, llvm::Module& out, Diagnostics& diags) {
+  auto plan = make_plan(*module, entry, target, options, diags);
+  if (!plan) return Failed;
+  Lowered result{*std::move(plan), {}};
+  auto device = target.emulated ? make_host_device(out, target) : make_ptx_device(out, target);
+  CompiledKernel& k = result.kernel;
+  k.entry = symbol_of((*module).str(entry.name));
+  k.target = target.name;
+  k.threads = result.plan.threads();
+  k.plan = result.plan.print(*module, entry);
+  Lowering lowering(*device, *module, entry, result.plan, diags);
+  if (!lowering.run(k.entry)) return Failed;
+  k.shared_bytes = lowering.shared_bytes();
+  k.remarks = result.plan.remarks;
+  for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
+  if (k.shared_bytes > target.max_shared())
+    return diags.error(Code::E0808, (*module).place(entry),
+                       "the kernel needs " + std::to_string(k.shared_bytes) + " bytes of shared memory, a block of " + target.name + " has " + std::to_string(target.max_shared()),
+                       "use smaller tiles");
+  std::string broken;
+  llvm::raw_string_ostream os(broken);
+  if (llvm::verifyModule(out, &os))
+    return diags.error(Code::I0001, (*module).place(entry), "the code generator made invalid code: " + broken.substr(0, broken.find('\n')));
+  return result;
+}
+
+class HostKernel final : public EmulatedKernel {
+ public:
+  HostKernel(CompiledKernel kernel, std::unique_ptr<LoadedCode> code) : kernel_(std::move(kernel)), code_(std::move(code)) {}
+  [[nodiscard]] const CompiledKernel& kernel() const override { return kernel_; }
+  [[nodiscard]] void* code() const override { return code_->entry(); }
+  [[nodiscard]] size_t frame_bytes() const override { return code_->frame_bytes(); }
+
+ private:
+  CompiledKernel kernel_;
+  std::unique_ptr<LoadedCode> code_;
+};
+
+Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
+  if (auto t = find_target(options.target)) return *t;
+  return diags.error(Code::E0808, place, "there is no target '" + options.target + "'", "the targets are " + target_names());
+}
+
+}  // namespace
+
+Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
+  auto target = target_of(options, (*module).place(entry), diags);
+  if (!target) return Failed;
+  std::string error;
+  const auto machine = ptx_machine(*target, options.opt_level, error);
+  if (!machine) return diags.error(Code::I0001, Place{}, "LLVM has no NVPTX target: " + error);
+  llvm::LLVMContext context;
+  llvm::Module code("tilevm", context);
+  code.setTargetTriple("nvptx64-nvidia-cuda");
+  code.setDataLayout(machine->createDataLayout());
+  auto lowered = lower(module, entry, *target, options, code, diags);
+  if (!lowered) return Failed;
+  optimise(code, *machine, options.opt_level);
+  CompiledKernel kernel = std::move(lowered->kernel);
+  if (options.keep_llvm) kernel.llvm = llvm_text(code);
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager emit;
+  if (machine->addPassesToEmitFile(emit, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) return diags.error(Code::I0001, Place{}, "LLVM cannot emit PTX");
+  emit.run(code);
+  kernel.ptx.assign(text.data(), text.size());
+  // Targets newer than LLVM's are named in the header; the instructions are a subset of theirs.
+  const auto line = [&](const char* key, const std::string& value) {
+    const size_t at = kernel.ptx.find(key);
+    if (at == std::string::npos) return;
+    const size_t end = kernel.ptx.find('\n', at);
+    kernel.ptx.replace(at, end - at, std::string(key) + " " + value);
+  };
+  if (target->sm > 90) {
+    line(".version", target->ptx_version);
+    line(".target", target->ptx_target);
+  }
+  return kernel;
+}
+
+Result<std::unique_ptr<EmulatedKernel>> compile_emulated(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
+  auto target = target_of(options, (*module).place(entry), diags);
+  if (!target) return Failed;
+  target->emulated = true;
+  auto context = std::make_unique<llvm::LLVMContext>();
+  auto code = std::make_unique<llvm::Module>("tilevm", *context);
+  set_up_host_module(*code);
+  auto lowered = lower(module, entry, *target, options, *code, diags);
+  if (!lowered) return Failed;
+  if (options.keep_llvm) lowered->kernel.llvm = llvm_text(*code);
+  auto loaded = load_host_code(std::move(context), std::move(code), lowered->kernel.entry, diags);
+  if (!loaded) return Failed;
+  return std::unique_ptr<EmulatedKernel>(std::make_unique<HostKernel>(std::move(lowered->kernel), *std::move(loaded)));
+}
+
+}  // namespace tile

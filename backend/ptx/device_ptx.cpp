@@ -1,0 +1,439 @@
+// The device interface for real GPUs: NVPTX intrinsics where LLVM 19 has them, inline PTX elsewhere. No other file holds PTX.
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/Support/ErrorHandling.h>
+
+#include "backend/compile.h"
+#include "backend/ptx/device.h"
+
+namespace tile {
+namespace {
+
+using llvm::Type;
+
+/// How `n` elements of a type travel in one access: as words of at most 32 bits, or one or two of 64.
+struct Container {
+  Type* word;          ///< register type of one part
+  unsigned parts;
+  const char* suffix;  ///< ".b32", ".v4.b32"...
+  const char* constraint;
+  unsigned per_part;   ///< elements in one part; 0: an element takes several parts
+};
+
+class PtxDevice final : public DeviceOps {
+ public:
+  PtxDevice(llvm::Module& m, const Target& t) : DeviceOps(m, t) {}
+
+  Values begin(const std::string& name, unsigned words, unsigned threads) override {
+    llvm::LLVMContext& c = module.getContext();
+    std::vector<Type*> params(words, b.getInt64Ty());
+    function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), params, false), llvm::GlobalValue::ExternalLinkage, name, module);
+    function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    function_->addFnAttr(llvm::Attribute::NoUnwind);
+    auto* notes = module.getOrInsertNamedMetadata("nvvm.annotations");
+    const auto note = [&](const char* key, unsigned value) {
+      notes->addOperand(llvm::MDNode::get(c, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(c, key),
+                                              llvm::ConstantAsMetadata::get(b.getInt32(value))}));
+    };
+    note("kernel", 1);
+    note("reqntidx", threads);
+    note("reqntidy", 1);
+    note("reqntidz", 1);
+    b.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
+    auto* type = llvm::ArrayType::get(b.getInt8Ty(), 0);
+    auto* shared = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, "shared_memory", nullptr,
+                                            llvm::GlobalValue::NotThreadLocal, 3);
+    shared->setAlignment(llvm::Align(1024));
+    shared_ = b.CreateTrunc(b.CreatePtrToInt(shared, b.getInt64Ty()), b.getInt32Ty());
+    Values out;
+    for (auto& a : function_->args()) out.push_back(&a);
+    return out;
+  }
+  void end() override { b.CreateRetVoid(); }
+
+  Value* thread_id() override { return special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x); }
+  Value* block_id(unsigned axis) override {
+    return special(axis == 0   ? llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x
+                   : axis == 1 ? llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y
+                               : llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z);
+  }
+  Value* grid_size(unsigned axis) override {
+    return special(axis == 0   ? llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x
+                   : axis == 1 ? llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_y
+                               : llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_z);
+  }
+  Value* shared_base() override { return shared_; }
+
+  Values load_shared(Type* type, unsigned n, Value* addr, Value* pred) override { return load(type, n, addr, "ld.shared", pred, nullptr, false); }
+  void store_shared(std::span<Value* const> values, Value* addr, Value* pred) override { store(values, addr, "st.shared", pred, false); }
+  Values load_global(Type* type, unsigned n, Value* addr, MemOrder order, MemScope scope, Value* pred, Value* otherwise) override {
+    if (order == MemOrder::Weak) return load(type, n, addr, "ld.global", pred, otherwise, true);
+    return load(type, n, addr, std::string("ld") + (order == MemOrder::Relaxed ? ".relaxed" : ".acquire") + scope_text(scope) + ".global", pred, otherwise, true);
+  }
+  void store_global(std::span<Value* const> values, Value* addr, MemOrder order, MemScope scope, Value* pred) override {
+    if (order == MemOrder::Weak) return store(values, addr, "st.global", pred, true);
+    store(values, addr, std::string("st") + (order == MemOrder::Relaxed ? ".relaxed" : ".release") + scope_text(scope) + ".global", pred, true);
+  }
+
+  Value* atomic_rmw(RmwOp op, Value* value, bool is_bf16, Value* addr, MemOrder order, MemScope scope, Value* pred) override {
+    const unsigned bits = value->getType()->getIntegerBitWidth();
+    if (bits == 16 && (op == RmwOp::Xchg || (is_bf16 && target.sm < 90))) return cas_loop(op, value, is_bf16, addr, order, scope, pred);
+    std::string name;
+    const std::string u = "u" + std::to_string(bits), s = "s" + std::to_string(bits), raw = "b" + std::to_string(bits);
+    switch (op) {
+      case RmwOp::And: name = "and." + raw; break;
+      case RmwOp::Or: name = "or." + raw; break;
+      case RmwOp::Xor: name = "xor." + raw; break;
+      case RmwOp::Add: name = "add." + u; break;
+      case RmwOp::Max: name = "max." + s; break;
+      case RmwOp::Min: name = "min." + s; break;
+      case RmwOp::UMax: name = "max." + u; break;
+      case RmwOp::UMin: name = "min." + u; break;
+      case RmwOp::Xchg: name = "exch." + raw; break;
+      case RmwOp::AddF: name = bits == 16 ? (is_bf16 ? "add.noftz.bf16" : "add.noftz.f16") : "add.f" + std::to_string(bits); break;
+      default: llvm::report_fatal_error("atomic mode without an instruction");
+    }
+    // Float additions name registers of the bits' type; the assembler takes untyped ones.
+    const std::string r = reg(bits);
+    return predicated(value->getType(), "atom" + order_text(order) + scope_text(scope) + ".global." + name + " $0, [$A], $B;", {addr, value}, "l," + r, pred);
+  }
+  Value* atomic_cas(Value* expected, Value* desired, Value* addr, MemOrder order, MemScope scope, Value* pred) override {
+    const unsigned bits = expected->getType()->getIntegerBitWidth();
+    const std::string r = reg(bits);
+    return predicated(expected->getType(), "atom" + order_text(order) + scope_text(scope) + ".global.cas.b" + std::to_string(bits) + " $0, [$A], $B, $C;",
+                      {addr, expected, desired}, "l," + r + "," + r, pred);
+  }
+  void fence(MemOrder, MemScope scope) override { asm_call(b.getVoidTy(), "fence.acq_rel" + scope_text(scope) + ";", "~{memory}", {}, true); }
+
+  void barrier() override { b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+  Value* shuffle(ShuffleMode mode, Value* value, Value* by) override {
+    const auto id = mode == ShuffleMode::Xor    ? llvm::Intrinsic::nvvm_shfl_sync_bfly_i32
+                    : mode == ShuffleMode::Up   ? llvm::Intrinsic::nvvm_shfl_sync_up_i32
+                    : mode == ShuffleMode::Down ? llvm::Intrinsic::nvvm_shfl_sync_down_i32
+                                                : llvm::Intrinsic::nvvm_shfl_sync_idx_i32;
+    return b.CreateIntrinsic(id, {}, {b.getInt32(~0u), value, by, b.getInt32(mode == ShuffleMode::Up ? 0 : 31)});
+  }
+  Value* any(Value* p) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_any_sync, {}, {b.getInt32(~0u), p}); }
+  Value* ballot(Value* p) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_ballot_sync, {}, {b.getInt32(~0u), p}); }
+
+  void cp_async(Value* shared, Value* global, unsigned bytes, Value* pred) override {
+    const std::string n = std::to_string(bytes);
+    Value* size = pred ? b.CreateSelect(pred, b.getInt32(bytes), b.getInt32(0)) : b.getInt32(bytes);
+    asm_call(b.getVoidTy(), std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + n + ", $2;", "r,l,r,~{memory}",
+             {shared, global, size}, true);
+  }
+  void cp_async_commit() override { asm_call(b.getVoidTy(), "cp.async.commit_group;", "~{memory}", {}, true); }
+  void cp_async_wait(unsigned pending) override { asm_call(b.getVoidTy(), "cp.async.wait_group " + std::to_string(pending) + ";", "~{memory}", {}, true); }
+
+  Values ldmatrix(unsigned matrices, bool transpose, Value* addr) override {
+    std::string outs, constraints;
+    for (unsigned k = 0; k < matrices; ++k) {
+      outs += (k ? ", $" : "$") + std::to_string(k);
+      constraints += "=r,";
+    }
+    return split(asm_call(words(b.getInt32Ty(), matrices),
+                          "ldmatrix.sync.aligned.m8n8.x" + std::to_string(matrices) + (transpose ? ".trans" : "") + ".shared.b16 {" + outs + "}, [$" +
+                              std::to_string(matrices) + "];",
+                          constraints + "r,~{memory}", {addr}, true),
+                 matrices);
+  }
+  Values mma(MmaKind kind, std::span<Value* const> a, std::span<Value* const> bb, std::span<Value* const> c, bool a_e5m2, bool b_e5m2) override {
+    const std::string fa = a_e5m2 ? "e5m2" : "e4m3", fb = b_e5m2 ? "e5m2" : "e4m3";
+    std::string name;
+    const char* acc = "f";
+    const char* in = "r";
+    switch (kind) {
+      case MmaKind::F16F32: name = "m16n8k16.row.col.f32.f16.f16.f32"; break;
+      case MmaKind::BF16F32: name = "m16n8k16.row.col.f32.bf16.bf16.f32"; break;
+      case MmaKind::F16F16: name = "m16n8k16.row.col.f16.f16.f16.f16"; acc = "r"; break;
+      case MmaKind::TF32F32: name = "m16n8k8.row.col.f32.tf32.tf32.f32"; break;
+      case MmaKind::S8: name = "m16n8k32.row.col.s32.s8.s8.s32"; acc = "r"; break;
+      case MmaKind::U8: name = "m16n8k32.row.col.s32.u8.u8.s32"; acc = "r"; break;
+      case MmaKind::S8U8: name = "m16n8k32.row.col.s32.s8.u8.s32"; acc = "r"; break;
+      case MmaKind::U8S8: name = "m16n8k32.row.col.s32.u8.s8.s32"; acc = "r"; break;
+      case MmaKind::F64: name = "m8n8k4.row.col.f64.f64.f64.f64"; acc = "d"; in = "d"; break;
+      case MmaKind::F8F32: name = "m16n8k32.row.col.f32." + fa + "." + fb + ".f32"; break;
+    }
+    std::string text = "mma.sync.aligned." + name + " ", constraints;
+    unsigned at = 0;
+    const auto list = [&](size_t n) {
+      std::string s = "{";
+      for (size_t k = 0; k < n; ++k) s += (k ? ", $" : "$") + std::to_string(at++);
+      return s + "}";
+    };
+    text += list(c.size()) + ", ";
+    text += list(a.size()) + ", ";
+    text += list(bb.size()) + ", ";
+    text += list(c.size()) + ";";
+    Values args;
+    for (size_t k = 0; k < c.size(); ++k) constraints += std::string("=") + acc + ",";
+    for (Value* v : a) args.push_back(v), constraints += std::string(in) + ",";
+    for (Value* v : bb) args.push_back(v), constraints += std::string(in) + ",";
+    for (Value* v : c) args.push_back(v), constraints += std::string(acc) + ",";
+    constraints.pop_back();
+    return split(asm_call(words(c[0]->getType(), static_cast<unsigned>(c.size())), text, constraints, args, false), static_cast<unsigned>(c.size()));
+  }
+
+  Value* approx(ApproxOp op, Value* f32) override {
+    static constexpr const char* kNames[] = {"ex2.approx.f32", "lg2.approx.f32", "rcp.approx.f32", "rsqrt.approx.f32", "sqrt.approx.f32", "sin.approx.f32",
+                                             "cos.approx.f32", "tanh.approx.f32"};
+    auto* call = asm_call(b.getFloatTy(), std::string(kNames[static_cast<int>(op)]) + " $0, $1;", "=f,f", {f32}, false);
+    return call;
+  }
+  Value* fma(Value* x, Value* y, Value* z) override { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
+  Value* sqrt(Value* x) override { return b.CreateIntrinsic(llvm::Intrinsic::sqrt, {x->getType()}, {x}); }
+  Value* clock() override { return asm_call(b.getInt64Ty(), "mov.u64 $0, %clock64;", "=l", {}, true); }
+
+  void trap(uint32_t code, Value* mailbox) override {
+    b.CreateCall(trap_function(), {mailbox, b.getInt32(code), b.getInt32(site)});
+  }
+
+ private:
+  Value* special(llvm::Intrinsic::ID id) { return b.CreateIntrinsic(id, {}, {}); }
+  static std::string scope_text(MemScope s) { return s == MemScope::Block ? ".cta" : s == MemScope::Device ? ".gpu" : ".sys"; }
+  static std::string order_text(MemOrder o) {
+    switch (o) {
+      case MemOrder::Acquire: return ".acquire";
+      case MemOrder::Release: return ".release";
+      case MemOrder::AcqRel: return ".acq_rel";
+      default: return ".relaxed";
+    }
+  }
+  static const char* reg(unsigned bits) { return bits <= 16 ? "h" : bits == 32 ? "r" : "l"; }
+  Type* words(Type* word, unsigned n) {
+    if (n == 1) return word;
+    return llvm::StructType::get(b.getContext(), std::vector<Type*>(n, word));
+  }
+  Values split(Value* v, unsigned n) {
+    if (n == 1) return {v};
+    Values out;
+    for (unsigned k = 0; k < n; ++k) out.push_back(b.CreateExtractValue(v, k));
+    return out;
+  }
+  llvm::CallInst* asm_call(Type* result, const std::string& text, const std::string& constraints, llvm::ArrayRef<Value*> args, bool effects) {
+    std::vector<Type*> types;
+    for (Value* v : args) types.push_back(v->getType());
+    auto* code = llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), text, constraints, effects);
+    auto* call = b.CreateCall(code, args);
+    call->addFnAttr(llvm::Attribute::Convergent);
+    call->addFnAttr(llvm::Attribute::NoUnwind);
+    if (!effects) call->setDoesNotAccessMemory();
+    return call;
+  }
+
+  Container container(Type* type, unsigned n) {
+    const unsigned bits = type->getIntegerBitWidth(), total = bits * n / 8;
+    Type* i32 = b.getInt32Ty();
+    switch (total) {
+      case 1: return {b.getInt16Ty(), 1, ".u8", "h", 1};
+      case 2: return {b.getInt16Ty(), 1, ".b16", "h", 16 / bits};
+      case 4: return {i32, 1, ".b32", "r", 32 / bits};
+      case 8: return bits == 64 ? Container{b.getInt64Ty(), 1, ".b64", "l", 1} : Container{i32, 2, ".v2.b32", "r", 32 / bits};
+      default: return bits == 64 ? Container{b.getInt64Ty(), 2, ".v2.b64", "l", 1} : Container{i32, 4, ".v4.b32", "r", 32 / bits};
+    }
+  }
+  Values unpack(const Values& parts, Type* type, const Container& c) {
+    Values out;
+    const unsigned bits = type->getIntegerBitWidth();
+    for (Value* p : parts)
+      for (unsigned k = 0; k < c.per_part; ++k) out.push_back(b.CreateTrunc(k ? b.CreateLShr(p, k * bits) : p, type));
+    return out;
+  }
+  Values pack(std::span<Value* const> values, const Container& c) {
+    Values out;
+    const unsigned bits = values[0]->getType()->getIntegerBitWidth();
+    for (unsigned p = 0; p < c.parts; ++p) {
+      Value* word = nullptr;
+      for (unsigned k = 0; k < c.per_part; ++k) {
+        Value* v = b.CreateZExt(values[p * c.per_part + k], c.word);
+        word = word ? b.CreateOr(word, b.CreateShl(v, k * bits)) : v;
+      }
+      out.push_back(word);
+    }
+    return out;
+  }
+
+  Value* pointer(Value* addr, bool global) { return b.CreateIntToPtr(addr, b.getPtrTy(global ? 1 : 3)); }
+
+  Values load(Type* type, unsigned n, Value* addr, const std::string& op, Value* pred, Value* otherwise, bool global) {
+    const Container c = container(type, n);
+    const unsigned bytes = type->getIntegerBitWidth() * n / 8;
+    const bool always = !pred || (llvm::isa<llvm::ConstantInt>(pred) && llvm::cast<llvm::ConstantInt>(pred)->isOne());
+    if (always && (op == "ld.global" || op == "ld.shared")) {
+      Type* word = bytes == 1 ? b.getInt8Ty() : c.word;
+      if (c.parts == 1) return unpack({b.CreateAlignedLoad(word, pointer(addr, global), llvm::Align(bytes))}, type, c);
+      Value* v = b.CreateAlignedLoad(llvm::FixedVectorType::get(word, c.parts), pointer(addr, global), llvm::Align(bytes));
+      Values parts;
+      for (unsigned k = 0; k < c.parts; ++k) parts.push_back(b.CreateExtractElement(v, k));
+      return unpack(parts, type, c);
+    }
+    std::string outs, constraints, before;
+    for (unsigned k = 0; k < c.parts; ++k) {
+      outs += (k ? ", $" : "$") + std::to_string(k);
+      constraints += std::string("=&") + c.constraint + ",";
+    }
+    if (c.parts > 1) outs = "{" + outs + "}";
+    Values args{addr};
+    constraints += global ? "l" : "r";
+    std::string text;
+    if (always) {
+      text = op + c.suffix + " " + outs + ", [$" + std::to_string(c.parts) + "];";
+    } else {
+      args.push_back(b.CreateZExt(pred, b.getInt32Ty()));
+      constraints += ",r";
+      Values fill;
+      if (otherwise) fill = pack(Values(n, otherwise), c);
+      unsigned next = c.parts + 2;
+      for (unsigned k = 0; k < c.parts; ++k) {
+        const std::string mov = c.constraint[0] == 'h' ? "mov.b16 $" : c.constraint[0] == 'r' ? "mov.b32 $" : "mov.b64 $";
+        if (otherwise) {
+          before += mov + std::to_string(k) + ", $" + std::to_string(next++) + ";\n";
+          args.push_back(fill[k]);
+          constraints += std::string(",") + c.constraint;
+        } else {
+          before += mov + std::to_string(k) + ", 0;\n";
+        }
+      }
+      text = "{\n.reg .pred p;\nsetp.ne.b32 p, $" + std::to_string(c.parts + 1) + ", 0;\n" + before + "@p " + op + c.suffix + " " + outs + ", [$" +
+             std::to_string(c.parts) + "];\n}";
+    }
+    const bool weak_global = op == "ld.global";
+    // Weak loads may move among themselves but not across stores, barriers and fences: they read memory and have no other effect.
+    auto* call = asm_call(words(c.word, c.parts), text, constraints + (weak_global ? "" : ",~{memory}"), args, true);
+    return unpack(split(call, c.parts), type, c);
+  }
+
+  void store(std::span<Value* const> values, Value* addr, const std::string& op, Value* pred, bool global) {
+    Type* type = values[0]->getType();
+    const unsigned n = static_cast<unsigned>(values.size());
+    const Container c = container(type, n);
+    const unsigned bytes = type->getIntegerBitWidth() * n / 8;
+    const bool always = !pred || (llvm::isa<llvm::ConstantInt>(pred) && llvm::cast<llvm::ConstantInt>(pred)->isOne());
+    const Values parts = pack(values, c);
+    if (always && (op == "st.global" || op == "st.shared")) {
+      if (bytes == 1) {
+        b.CreateAlignedStore(values[0], pointer(addr, global), llvm::Align(1));
+      } else if (c.parts == 1) {
+        b.CreateAlignedStore(parts[0], pointer(addr, global), llvm::Align(bytes));
+      } else {
+        Value* v = llvm::PoisonValue::get(llvm::FixedVectorType::get(c.word, c.parts));
+        for (unsigned k = 0; k < c.parts; ++k) v = b.CreateInsertElement(v, parts[k], k);
+        b.CreateAlignedStore(v, pointer(addr, global), llvm::Align(bytes));
+      }
+      return;
+    }
+    std::string ins, constraints = global ? "l" : "r";
+    Values args{addr};
+    for (unsigned k = 0; k < c.parts; ++k) {
+      ins += (k ? ", $" : "$") + std::to_string(k + 1);
+      constraints += std::string(",") + c.constraint;
+      args.push_back(parts[k]);
+    }
+    if (c.parts > 1) ins = "{" + ins + "}";
+    std::string text = op + c.suffix + " [$0], " + ins + ";";
+    if (!always) {
+      args.push_back(b.CreateZExt(pred, b.getInt32Ty()));
+      constraints += ",r";
+      text = "{\n.reg .pred p;\nsetp.ne.b32 p, $" + std::to_string(c.parts + 1) + ", 0;\n@p " + text + "\n}";
+    }
+    asm_call(b.getVoidTy(), text, constraints + ",~{memory}", args, true);
+  }
+
+  /// One result, zero where the predicate is false. $A, $B, $C stand for the arguments.
+  Value* predicated(Type* type, std::string text, Values args, const std::string& constraints, Value* pred) {
+    for (size_t k = 0; k < args.size(); ++k) {
+      const std::string name = std::string("$") + static_cast<char>('A' + k);
+      if (const size_t at = text.find(name); at != std::string::npos) text.replace(at, name.size(), "$" + std::to_string(k + 1));
+    }
+    const unsigned bits = type->getIntegerBitWidth();
+    std::string all = std::string("=&") + reg(bits) + "," + constraints;
+    if (pred) {
+      args.push_back(b.CreateZExt(pred, b.getInt32Ty()));
+      text = "{\n.reg .pred p;\nsetp.ne.b32 p, $" + std::to_string(args.size()) + ", 0;\nmov.b" + std::to_string(bits) + " $0, 0;\n@p " + text + "\n}";
+      all += ",r";
+    }
+    return asm_call(type, text, all + ",~{memory}", args, true);
+  }
+
+  /// Modes that have no instruction for 16 bits here.
+  Value* cas_loop(RmwOp op, Value* value, bool is_bf16, Value* addr, MemOrder order, MemScope scope, Value* pred) {
+    Type* type = value->getType();
+    llvm::BasicBlock* from = b.GetInsertBlock();
+    auto* start = llvm::BasicBlock::Create(b.getContext(), "rmw", function_);
+    auto* again = llvm::BasicBlock::Create(b.getContext(), "rmw.try", function_);
+    auto* after = llvm::BasicBlock::Create(b.getContext(), "rmw.done", function_);
+    if (pred) {
+      b.CreateCondBr(pred, start, after);
+    } else {
+      b.CreateBr(start);
+    }
+    b.SetInsertPoint(start);
+    Value* first = load_global(type, 1, addr, MemOrder::Relaxed, scope, nullptr, nullptr)[0];
+    b.CreateBr(again);
+    b.SetInsertPoint(again);
+    auto* old = b.CreatePHI(type, 2);
+    old->addIncoming(first, start);
+    Value* next = value;
+    if (op == RmwOp::AddF) {
+      // bfloat16 bits are the upper half of an f32; the sum is rounded to nearest even by hand.
+      (void)is_bf16;
+      const auto wide = [&](Value* v) { return b.CreateBitCast(b.CreateShl(b.CreateZExt(v, b.getInt32Ty()), 16), b.getFloatTy()); };
+      Value* sum = b.CreateBitCast(b.CreateFAdd(wide(old), wide(value)), b.getInt32Ty());
+      Value* bias = b.CreateAdd(b.getInt32(0x7FFF), b.CreateAnd(b.CreateLShr(sum, 16), 1));
+      Value* rounded = b.CreateTrunc(b.CreateLShr(b.CreateAdd(sum, bias), 16), type);
+      Value* nan = b.CreateICmpUGT(b.CreateAnd(sum, 0x7FFFFFFF), b.getInt32(0x7F800000));
+      next = b.CreateSelect(nan, llvm::ConstantInt::get(type, 0x7FC0), rounded);
+    }
+    Value* seen = atomic_cas(old, next, addr, order, scope, nullptr);
+    old->addIncoming(seen, b.GetInsertBlock());
+    llvm::BasicBlock* last = b.GetInsertBlock();
+    b.CreateCondBr(b.CreateICmpEQ(seen, old), after, again);
+    b.SetInsertPoint(after);
+    auto* result = b.CreatePHI(type, 2);
+    result->addIncoming(seen, last);
+    if (pred) result->addIncoming(llvm::ConstantInt::get(type, 0), from);
+    return result;
+  }
+
+  /// void trap(mailbox, code, site): the first caller fills the mailbox; the kernel ends with an error.
+  llvm::Function* trap_function() {
+    if (trap_) return trap_;
+    Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
+    trap_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {i64, i32, i32}, false), llvm::GlobalValue::InternalLinkage, "report_trap", module);
+    trap_->addFnAttr(llvm::Attribute::NoInline);
+    trap_->addFnAttr(llvm::Attribute::NoUnwind);
+    trap_->addFnAttr(llvm::Attribute::NoReturn);
+    const auto saved = b.saveIP();
+    llvm::Function* kernel = function_;
+    function_ = trap_;
+    b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "entry", trap_));
+    Value* box = trap_->getArg(0);
+    Value* old = atomic_cas(b.getInt32(0), b.getInt32(1), box, MemOrder::Relaxed, MemScope::System, nullptr);
+    auto* won = llvm::BasicBlock::Create(b.getContext(), "won", trap_);
+    auto* stop = llvm::BasicBlock::Create(b.getContext(), "stop", trap_);
+    b.CreateCondBr(b.CreateICmpEQ(old, b.getInt32(0)), won, stop);
+    b.SetInsertPoint(won);
+    Value* words[] = {trap_->getArg(1), trap_->getArg(2), block_id(0), block_id(1), block_id(2)};
+    const unsigned at[] = {offsetof(Mailbox, code), offsetof(Mailbox, inst), offsetof(Mailbox, block), offsetof(Mailbox, block) + 4, offsetof(Mailbox, block) + 8};
+    for (unsigned k = 0; k < 5; ++k) store_global({&words[k], 1}, b.CreateAdd(box, b.getInt64(at[k])), MemOrder::Relaxed, MemScope::System, nullptr);
+    asm_call(b.getVoidTy(), "membar.sys;", "~{memory}", {}, true);
+    b.CreateBr(stop);
+    b.SetInsertPoint(stop);
+    // Threads that lost wait for the one that writes, so that the mailbox is complete when the grid dies.
+    asm_call(b.getVoidTy(), "nanosleep.u32 100000;\ntrap;", "~{memory}", {}, true);
+    b.CreateUnreachable();
+    function_ = kernel;
+    b.restoreIP(saved);
+    return trap_;
+  }
+
+  llvm::Function* function_ = nullptr;
+  llvm::Function* trap_ = nullptr;
+  Value* shared_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceOps> make_ptx_device(llvm::Module& m, const Target& t) { return std::make_unique<PtxDevice>(m, t); }
+
+}  // namespace tile

@@ -1,0 +1,187 @@
+// Control flow, tokens, block coordinates. Scalars are equal in all threads of a block, so branches are uniform.
+#include "backend/ptx/lowering.h"
+
+namespace tile {
+namespace {
+
+using Var = Lowering::Var;
+
+std::vector<Var> make_vars(Lowering& x, ValueId v) {
+  std::vector<Var> out;
+  if (!x.is_tile(v)) return out;
+  for (unsigned r = 0; r < x.layout(v).registers(); ++r) out.push_back(x.var(register_type(x.b.getContext(), x.element(v))));
+  return out;
+}
+
+void store_vars(Lowering& x, const std::vector<Var>& vars, const Values& values) {
+  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], values[k]);
+}
+
+Values load_vars(Lowering& x, const std::vector<Var>& vars) {
+  Values out;
+  for (const Var& v : vars) out.push_back(x.load(v));
+  return out;
+}
+
+}  // namespace
+
+bool lower_control(Lowering& x, InstId i) {
+  const Function& f = x.f;
+  llvm::IRBuilder<>& b = x.b;
+  const Inst& inst = f.insts[i];
+  const auto operands = f.operands(i);
+
+  // Hands operands on to variables laid out like the values they stand for; all are read before any is written.
+  const auto pass = [&](std::span<const ValueId> from, const std::vector<std::vector<Var>>& to, const std::vector<ValueId>& like) {
+    std::vector<Values> all(from.size());
+    for (size_t k = 0; k < from.size(); ++k)
+      if (x.is_tile(from[k])) all[k] = x.get(from[k], x.layout(like[k]));
+    for (size_t k = 0; k < from.size(); ++k) store_vars(x, to[k], all[k]);
+  };
+
+  switch (inst.op) {
+    case Opcode::MakeToken: case Opcode::JoinTokens: case Opcode::MemoryFenceAliasTko: case Opcode::GdcWaitTko: case Opcode::GdcLaunchDependentsTko:
+      return true;  // order_access() looks at tokens; launches are not chained
+    case Opcode::Assume:
+      if (x.is_tile(operands[0])) {
+        x.set(f.result(i), x.get(operands[0], x.layout(f.result(i))));
+      } else {
+        x.view(f.result(i)) = x.view(operands[0]);
+      }
+      return true;
+    case Opcode::GetTileBlockId:
+      for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.d.block_id(k)});
+      return true;
+    case Opcode::GetNumTileBlocks:
+      for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.d.grid_size(k)});
+      return true;
+
+    case Opcode::For: {
+      const Region& r = f.region(i);
+      const bool is_unsigned = f.attr(i, static_cast<size_t>(attr_index(f.def(i), "unsignedCmp"))) != 0;
+      Value *lower = x.scalar(operands[0]), *upper = x.scalar(operands[1]), *step = x.scalar(operands[2]);
+      const auto less = [&](Value* p, Value* q) { return is_unsigned ? b.CreateICmpULT(p, q) : b.CreateICmpSLT(p, q); };
+      Lowering::Frame frame{i, {}, {}, x.block("latch"), x.block("endfor")};
+      std::vector<ValueId> args;
+      const auto inits = operands.subspan(3);
+      for (uint32_t k = 0; k < inits.size(); ++k) {
+        args.push_back(r.first_arg + 1 + k);
+        frame.args.push_back(make_vars(x, args.back()));
+      }
+      pass(inits, frame.args, args);
+      const auto* known = llvm::dyn_cast<llvm::ConstantInt>(step);
+      if (!known || (is_unsigned ? known->isZero() : !known->getValue().isStrictlyPositive())) {
+        Value* zero = llvm::ConstantInt::get(step->getType(), 0);
+        Value* bad = is_unsigned ? b.CreateICmpEQ(step, zero) : b.CreateICmpSLE(step, zero);
+        x.trap_if(b.CreateAnd(bad, less(lower, upper)), Code::T0106, i);
+      }
+      const Var iv = x.var(lower->getType());
+      x.store(iv, lower);
+      llvm::BasicBlock* body = x.block("for");
+      b.CreateCondBr(less(lower, upper), body, frame.after);
+      b.SetInsertPoint(body);
+      x.set(r.first_arg, {x.load(iv)});
+      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, frame.args[k]));
+      // What an earlier iteration did may still be pending when this one starts.
+      x.pending_reads_ = x.pending_writes_ = true;
+      x.loops_.push_back(frame);
+      bool ended = false;
+      if (!x.region(r, &ended)) return false;
+      frame = x.loops_.back();
+      x.loops_.pop_back();
+      if (!ended) b.CreateBr(frame.next);
+      b.SetInsertPoint(frame.next);
+      Value* at = x.load(iv);
+      Value* next = b.CreateAdd(at, step);
+      x.store(iv, next);
+      // A number that wraps ends the loop.
+      b.CreateCondBr(b.CreateAnd(less(next, upper), less(at, next)), body, frame.after);
+      b.SetInsertPoint(frame.after);
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, frame.args[k]));
+      return true;
+    }
+
+    case Opcode::Loop: {
+      const Region& r = f.region(i);
+      Lowering::Frame frame{i, {}, {}, x.block("loop"), x.block("endloop")};
+      std::vector<ValueId> args;
+      for (uint32_t k = 0; k < r.arg_count; ++k) {
+        args.push_back(r.first_arg + k);
+        frame.args.push_back(make_vars(x, args.back()));
+      }
+      for (uint32_t k = 0; k < inst.result_count; ++k) frame.results.push_back(make_vars(x, f.result(i, k)));
+      pass(operands, frame.args, args);
+      b.CreateBr(frame.next);
+      b.SetInsertPoint(frame.next);
+      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, frame.args[k]));
+      x.pending_reads_ = x.pending_writes_ = true;
+      x.loops_.push_back(frame);
+      bool ended = false;
+      if (!x.region(r, &ended)) return false;
+      x.loops_.pop_back();
+      if (!ended) b.CreateBr(frame.next);
+      b.SetInsertPoint(frame.after);
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, frame.results[k]));
+      return true;
+    }
+
+    case Opcode::If: {
+      Lowering::Frame frame{i, {}, {}, nullptr, x.block("endif")};
+      for (uint32_t k = 0; k < inst.result_count; ++k) frame.results.push_back(make_vars(x, f.result(i, k)));
+      llvm::BasicBlock* yes = x.block("then");
+      const bool has_else = f.region(i, 1).present;
+      llvm::BasicBlock* no = has_else ? x.block("else") : frame.after;
+      b.CreateCondBr(x.scalar(operands[0]), yes, no);
+      x.ifs_.push_back(frame);
+      const bool reads = x.pending_reads_, writes = x.pending_writes_;
+      bool any_reads = reads, any_writes = writes;
+      for (size_t k = 0; k < (has_else ? 2u : 1u); ++k) {
+        b.SetInsertPoint(k == 0 ? yes : no);
+        x.pending_reads_ = reads;
+        x.pending_writes_ = writes;
+        bool ended = false;
+        if (!x.region(f.region(i, k), &ended)) return false;
+        if (!ended) b.CreateBr(frame.after);
+        any_reads |= x.pending_reads_;
+        any_writes |= x.pending_writes_;
+      }
+      x.pending_reads_ = any_reads;
+      x.pending_writes_ = any_writes;
+      x.ifs_.pop_back();
+      b.SetInsertPoint(frame.after);
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, frame.results[k]));
+      return true;
+    }
+
+    case Opcode::Yield: {
+      const auto& frame = x.ifs_.back();
+      std::vector<ValueId> like;
+      for (uint32_t k = 0; k < operands.size(); ++k) like.push_back(f.result(frame.inst, k));
+      pass(operands, frame.results, like);
+      b.CreateBr(frame.after);
+      return true;
+    }
+    case Opcode::Continue: {
+      const auto& frame = x.loops_.back();
+      const Region& r = f.region(frame.inst);
+      const uint32_t skip = f.insts[frame.inst].op == Opcode::For ? 1 : 0;
+      std::vector<ValueId> like;
+      for (uint32_t k = 0; k < operands.size(); ++k) like.push_back(r.first_arg + skip + k);
+      pass(operands, frame.args, like);
+      b.CreateBr(frame.next);
+      return true;
+    }
+    case Opcode::Break: {
+      const auto& frame = x.loops_.back();
+      std::vector<ValueId> like;
+      for (uint32_t k = 0; k < operands.size(); ++k) like.push_back(f.result(frame.inst, k));
+      pass(operands, frame.results, like);
+      b.CreateBr(frame.after);
+      return true;
+    }
+    case Opcode::Return: x.d.end(); return true;
+    default: return x.unsupported(i, "not control flow");
+  }
+}
+
+}  // namespace tile

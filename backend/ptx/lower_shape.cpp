@@ -1,0 +1,206 @@
+// Constants, coordinates, reshaping, joining, slicing, packing.
+#include "backend/ptx/lowering.h"
+#include "vm/base/numeric.h"
+
+namespace tile {
+namespace {
+
+uint64_t storage_bits(const std::string& bytes, size_t at, unsigned size) {
+  uint64_t v = 0;
+  for (unsigned k = 0; k < size; ++k) v |= uint64_t{static_cast<uint8_t>(bytes[at * size + k])} << (8 * k);
+  return v;
+}
+
+/// Read-only data of the module, and the address (i64, global memory) of its first byte.
+Value* constant_table(Lowering& x, llvm::Constant* data) {
+  auto* table = new llvm::GlobalVariable(x.d.module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "constant", nullptr,
+                                         llvm::GlobalValue::NotThreadLocal, x.d.target.emulated ? 0u : 1u);
+  table->setAlignment(llvm::Align(16));
+  return table;
+}
+
+bool lower_constant(Lowering& x, InstId i) {
+  const ValueId r = x.f.result(i);
+  const ElementType e = x.element(r);
+  const Attr& a = x.m.attrs.get(x.f.attr(i, 0));
+  const unsigned size = info(e).storage;
+  const Layout& l = x.layout(r);
+  const size_t n = size_t{1} << element_bits(x.shape(r));
+  if (a.bytes.size() == size) {
+    x.set(r, Values(l.registers(), constant_bits(x.d, e, storage_bits(a.bytes, 0, size))));
+    return true;
+  }
+  // Any other constant is a table in the kernel's own memory.
+  llvm::Type* type = memory_type(x.b.getContext(), e);
+  const unsigned bytes = type->getIntegerBitWidth() / 8;
+  std::vector<llvm::Constant*> items(n);
+  for (size_t k = 0; k < n; ++k) items[k] = llvm::ConstantInt::get(type, storage_bits(a.bytes, k, size));
+  Value* table = constant_table(x, llvm::ConstantArray::get(llvm::ArrayType::get(type, n), items));
+  Values out(l.registers());
+  Value* t = x.thread_element(l);
+  for (unsigned k = 0; k < out.size(); ++k) {
+    Value* at = x.b.CreateZExt(x.b.CreateOr(t, x.i32(l.element_of_register(k))), x.b.getInt64Ty());
+    auto* load = x.b.CreateAlignedLoad(type, x.b.CreateInBoundsGEP(type, table, at), llvm::Align(bytes));
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(x.b.getContext(), {}));
+    out[k] = from_memory(x.d, e, load);
+  }
+  x.set(r, std::move(out));
+  return true;
+}
+
+// Tiles are joined, cut and repacked in the scratch space, where every element has a row-major place.
+
+/// Element number in `to` (row-major) of element `t` of a tile `shape` that starts at `start` there.
+Value* placed(Lowering& x, const Layout& l, std::span<const int64_t> shape, std::span<const int64_t> to, const Values& start, unsigned reg) {
+  const auto first = dim_bits(to);
+  Value* at = x.i32(0);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Value* c = x.b.CreateOr(x.thread_coordinate(l, shape, d), x.i32(Lowering::register_coordinate(l, shape, d, reg)));
+    at = x.b.CreateAdd(at, x.b.CreateShl(x.b.CreateAdd(c, start[d]), x.i32(first[d])));
+  }
+  return at;
+}
+
+Value* shared_place(Lowering& x, Value* base, Value* element, unsigned bytes) {
+  Value* at = x.b.CreateMul(element, x.i32(bytes));
+  return x.b.CreateAdd(base, x.b.CreateAdd(at, x.b.CreateShl(x.b.CreateLShr(at, x.i32(7)), x.i32(4))));
+}
+
+bool lower_cat(Lowering& x, InstId i) {
+  const auto operands = x.f.operands(i);
+  const ValueId r = x.f.result(i);
+  const auto to = x.shape(r);
+  const size_t dim = static_cast<size_t>(x.m.int_attr(x.f, i, 0));
+  const ElementType e = x.element(r);
+  const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
+  Value* base = x.scratch(convert_bytes(element_bits(to), bytes));
+  x.barrier();
+  int64_t before = 0;
+  for (const ValueId v : operands) {
+    Values start(to.size(), x.i32(0));
+    start[dim] = x.i32(before);
+    const Layout& l = x.layout(v);
+    const Values& regs = x.own(v);
+    Value* mine = x.owner(l);
+    for (unsigned k = 0; k < regs.size(); ++k) {
+      Value* word = to_memory(x.d, e, regs[k]);
+      x.d.store_shared({&word, 1}, shared_place(x, base, placed(x, l, x.shape(v), to, start, k), bytes), mine);
+    }
+    before += x.shape(v)[dim];
+  }
+  x.barrier();
+  x.set(r, x.read_shared(e, x.layout(r), base, 0));
+  return true;
+}
+
+/// Starts of the slice that the indices select, checked: an index outside is a trap.
+Values slice_start(Lowering& x, InstId i, std::span<const ValueId> indices, std::span<const int64_t> slice, std::span<const int64_t> whole) {
+  Values start;
+  for (size_t d = 0; d < slice.size(); ++d) {
+    Value* index = x.scalar(indices[d]);
+    const uint64_t limit = static_cast<uint64_t>(whole[d] / slice[d]);
+    const unsigned width = index->getType()->getIntegerBitWidth();
+    if (width > 31 || limit < uint64_t{1} << width)
+      x.trap_if(x.b.CreateICmpUGE(index, llvm::ConstantInt::get(index->getType(), limit)), Code::T0105, i);
+    start.push_back(x.b.CreateMul(x.b.CreateZExtOrTrunc(index, x.b.getInt32Ty()), x.i32(slice[d])));
+  }
+  return start;
+}
+
+bool lower_extract(Lowering& x, InstId i) {
+  const ValueId s = x.f.operand(i, 0), r = x.f.result(i);
+  const ElementType e = x.element(r);
+  const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
+  const Values start = slice_start(x, i, x.f.group(i, 1), x.shape(r), x.shape(s));
+  Value* base = x.scratch(convert_bytes(element_bits(x.shape(s)), bytes));
+  x.barrier();
+  x.write_shared(x.own(s), e, x.layout(s), base, 0);
+  x.barrier();
+  const Layout& l = x.layout(r);
+  Values out(l.registers());
+  for (unsigned k = 0; k < out.size(); ++k)
+    out[k] = from_memory(x.d, e, x.d.load_shared(memory_type(x.b.getContext(), e), 1, shared_place(x, base, placed(x, l, x.shape(r), x.shape(s), start, k), bytes))[0]);
+  x.set(r, std::move(out));
+  return true;
+}
+
+bool lower_insert(Lowering& x, InstId i) {
+  const ValueId s = x.f.operand(i, 0), into = x.f.operand(i, 1), r = x.f.result(i);
+  const ElementType e = x.element(r);
+  const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
+  const Values start = slice_start(x, i, x.f.group(i, 2), x.shape(s), x.shape(r));
+  Value* base = x.scratch(convert_bytes(element_bits(x.shape(r)), bytes));
+  x.barrier();
+  x.write_shared(x.own(into), e, x.layout(into), base, 0);
+  x.barrier();
+  const Layout& l = x.layout(s);
+  Value* mine = x.owner(l);
+  for (unsigned k = 0; k < l.registers(); ++k) {
+    Value* word = to_memory(x.d, e, x.own(s)[k]);
+    x.d.store_shared({&word, 1}, shared_place(x, base, placed(x, l, x.shape(s), x.shape(r), start, k), bytes), mine);
+  }
+  x.barrier();
+  x.set(r, x.read_shared(e, x.layout(r), base, 0));
+  return true;
+}
+
+/// pack: any tile of rank 1 -> bytes; unpack: the reverse. Elements lie in little-endian order, four-bit ones two in a byte.
+bool lower_pack(Lowering& x, InstId i, bool unpack) {
+  const ValueId s = x.f.operands(i)[0], r = x.f.result(i);
+  const ElementType e = x.element(unpack ? r : s);
+  const Layout &ls = x.layout(s), &lr = x.layout(r);
+  llvm::Type* i8 = x.b.getInt8Ty();
+  if (e == ElementType::I1) return x.unsupported(i, "packing of i1");
+  const unsigned n = 1u << element_bits(x.shape(unpack ? r : s));
+  if (info(e).memory_bits == 4 || e == ElementType::I4) {
+    // One byte holds elements 2k (low half) and 2k + 1.
+    Value* base = x.scratch(convert_bytes(element_bits(x.shape(unpack ? s : s)), 1));
+    x.barrier();
+    x.write_shared(x.own(s), unpack ? ElementType::I8 : e, ls, base, 0);
+    x.barrier();
+    Values out(lr.registers());
+    for (unsigned k = 0; k < out.size(); ++k) {
+      Value* at = x.b.CreateOr(x.thread_element(lr), x.i32(lr.element_of_register(k)));
+      if (unpack) {
+        Value* byte = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateLShr(at, x.i32(1)), 1))[0];
+        Value* high = x.b.CreateTrunc(at, x.b.getInt1Ty());
+        out[k] = from_memory(x.d, e, x.b.CreateSelect(high, x.b.CreateLShr(byte, 4), x.b.CreateAnd(byte, 15)));
+      } else {
+        Value* low = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateShl(at, x.i32(1)), 1))[0];
+        Value* high = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateOr(x.b.CreateShl(at, x.i32(1)), x.i32(1)), 1))[0];
+        out[k] = x.b.CreateOr(x.b.CreateAnd(low, 15), x.b.CreateShl(high, 4));
+      }
+    }
+    x.set(r, std::move(out));
+    return true;
+  }
+  const unsigned size = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
+  Value* base = x.scratch(padded_offset(n * size));
+  x.barrier();
+  x.write_shared(x.own(s), x.element(s), ls, base, 0);
+  x.barrier();
+  x.set(r, x.read_shared(x.element(r), lr, base, 0));
+  return true;
+}
+
+}  // namespace
+
+bool lower_shape(Lowering& x, InstId i) {
+  const Opcode op = x.f.insts[i].op;
+  switch (op) {
+    case Opcode::Constant: return lower_constant(x, i);
+    case Opcode::Iota: case Opcode::Reshape: case Opcode::Broadcast: case Opcode::Permute: {
+      const ValueId r = x.f.result(i);
+      x.set(r, x.remade(r));
+      return true;
+    }
+    case Opcode::Cat: return lower_cat(x, i);
+    case Opcode::Extract: return lower_extract(x, i);
+    case Opcode::Insert: return lower_insert(x, i);
+    case Opcode::Pack: return lower_pack(x, i, false);
+    case Opcode::Unpack: return lower_pack(x, i, true);
+    default: return x.unsupported(i, "not a shape operation");
+  }
+}
+
+}  // namespace tile

@@ -1,0 +1,418 @@
+// The frame of the lowering: values and layouts, conversions, shared scratch memory, dispatch.
+#include "backend/ptx/lowering.h"
+
+#include <algorithm>
+
+namespace tile {
+
+Lowering::Lowering(DeviceOps& device, const Module& module, const Function& function, const KernelPlan& kernel_plan, Diagnostics& diagnostics)
+    : d(device), b(device.b), m(module), f(function), plan(kernel_plan), diags(diagnostics), values_(function.value_types.size()),
+      views_(function.value_types.size()), def_(function.value_types.size(), kNone) {
+  for (InstId i = 0; i < f.insts.size(); ++i)
+    for (uint32_t r = 0; r < f.insts[i].result_count; ++r) def_[f.result(i, r)] = i;
+}
+
+bool Lowering::run(const std::string& symbol) {
+  params_ = d.begin(symbol, f.param_count + 1 + static_cast<unsigned>(m.globals.size()), plan.threads());
+  mailbox_ = params_[f.param_count];
+  thread_ = d.thread_id();
+  lane_ = b.CreateAnd(thread_, i32(31));
+  warp_ = b.CreateLShr(thread_, i32(5));
+  shared_ = d.shared_base();
+  for (ValueId p = 0; p < f.param_count; ++p) {
+    const ElementType e = element(p);
+    Value* v = params_[p];
+    if (e != ElementType::Ptr) {
+      llvm::Type* word = memory_type(b.getContext(), e);
+      v = from_memory(d, e, b.CreateTrunc(v, word));
+    }
+    set(p, {v});
+  }
+  bool ended = false;
+  if (!region(f.regions[0], &ended)) return false;
+  if (!ended) d.end();
+  return true;
+}
+
+bool Lowering::region(const Region& r, bool* ended) {
+  bool stop = false;
+  for (InstId i = r.begin; i < r.end && !stop; i = f.insts[i].next) {
+    d.site = i;
+    if (!instruction(i, &stop)) return false;
+  }
+  if (ended) *ended = stop;
+  return true;
+}
+
+bool Lowering::instruction(InstId i, bool* ended) {
+  const Opcode op = f.insts[i].op;
+  if (is_elementwise(op)) {
+    const ValueId r = f.result(i);
+    const auto operands = f.operands(i);
+    std::vector<Values> in;
+    for (const ValueId v : operands) in.push_back(get(v, layout(r)));
+    Values out(layout(r).registers()), args(operands.size());
+    for (size_t k = 0; k < out.size(); ++k) {
+      for (size_t a = 0; a < args.size(); ++a) args[a] = in[a][k];
+      std::string why;
+      out[k] = lower_scalar(d, m, f, i, args, why);
+      if (!out[k]) return unsupported(i, why);
+    }
+    set(r, std::move(out));
+    return true;
+  }
+  switch (op) {
+    case Opcode::Break: case Opcode::Continue: case Opcode::Yield: case Opcode::Return: *ended = true; [[fallthrough]];
+    case Opcode::For: case Opcode::If: case Opcode::Loop: case Opcode::MakeToken: case Opcode::JoinTokens: case Opcode::GetTileBlockId:
+    case Opcode::GetNumTileBlocks: case Opcode::Assume: case Opcode::MemoryFenceAliasTko: case Opcode::GdcWaitTko:
+    case Opcode::GdcLaunchDependentsTko:
+      return lower_control(*this, i);
+    case Opcode::Constant: case Opcode::Iota: case Opcode::Reshape: case Opcode::Broadcast: case Opcode::Permute: case Opcode::Cat:
+    case Opcode::Extract: case Opcode::Insert: case Opcode::Pack: case Opcode::Unpack:
+      return lower_shape(*this, i);
+    case Opcode::MakeTensorView: case Opcode::MakePartitionView: case Opcode::MakeStridedView: case Opcode::MakeGatherScatterView:
+    case Opcode::GetTensorShape: case Opcode::GetIndexSpaceShape: case Opcode::LoadViewTko: case Opcode::StoreViewTko:
+    case Opcode::AtomicRedViewTko:
+      return lower_view(*this, i);
+    case Opcode::LoadPtrTko: case Opcode::StorePtrTko: case Opcode::AtomicRMWTko: case Opcode::AtomicCASTko: case Opcode::Alloca:
+    case Opcode::GetGlobal:
+      return lower_pointer(*this, i);
+    case Opcode::Reduce: case Opcode::Scan: return lower_reduce(*this, i);
+    case Opcode::MmaF: case Opcode::MmaI: case Opcode::MmaFScaled: return lower_matrix(*this, i);
+    case Opcode::PrintTko: case Opcode::Assert: return lower_print(*this, i);
+    default: return unsupported(i, "the operation has no lowering");
+  }
+}
+
+bool Lowering::unsupported(InstId i, const std::string& why) {
+  (void)diags.error(Code::E0808, m.place(f, i), std::string(f.def(i).name) + " is not supported on " + d.target.name + ": " + why,
+                    "run it with --cpu");
+  return false;
+}
+
+// --- values ---
+
+Values Lowering::get(ValueId v, const Layout& l) {
+  if (layout(v) == l) return values_[v];
+  bool done = false;
+  Values made = rematerialise(v, l, &done);
+  if (done) return made;
+  return convert(values_[v], element(v), layout(v), l, element_bits(shape(v)));
+}
+
+Values Lowering::broadcast(ValueId source, std::span<const int64_t> from, std::span<const int64_t> to, const Layout& l) {
+  const Values in = get(source, broadcast_source(l, from, to));
+  // Register bits whose element bit belongs to a repeated dimension choose nothing in the source.
+  std::vector<bool> kept(element_bits(to));
+  const auto first = dim_bits(to);
+  for (size_t dim = 0; dim < to.size(); ++dim)
+    for (unsigned k = 0; k < log2_of(to[dim]); ++k) kept[first[dim] + k] = from[dim] == to[dim];
+  Values out(l.registers());
+  for (unsigned r = 0; r < out.size(); ++r) {
+    unsigned source_reg = 0, at = 0;
+    for (size_t k = 0; k < l.reg.size(); ++k) {
+      if (l.reg[k] == kCopies || !kept[static_cast<size_t>(l.reg[k])]) continue;
+      if (r >> k & 1) source_reg |= 1u << at;
+      ++at;
+    }
+    out[r] = in[source_reg];
+  }
+  return out;
+}
+
+Values Lowering::spread(ValueId v, size_t dim, std::span<const int64_t> to, const Layout& l) {
+  std::vector<int64_t> from(to.size(), 1);
+  from[dim] = to[dim];
+  return broadcast(v, from, to, l);
+}
+
+Values Lowering::rematerialise(ValueId v, const Layout& l, bool* done) {
+  const InstId i = def_[v];
+  if (i == kNone) return {};
+  if (element_bits(shape(v)) == 0 && !values_[v].empty()) {  // one element: every register of the layout is it
+    *done = true;
+    return Values(l.registers(), values_[v][0]);
+  }
+  switch (f.insts[i].op) {
+    case Opcode::Constant: {
+      const Attr& a = m.attrs.get(f.attr(i, 0));
+      if (a.bytes.size() != info(element(v)).storage) return {};
+      *done = true;
+      return Values(l.registers(), values_[v][0]);
+    }
+    case Opcode::Iota: {
+      *done = true;
+      Values out(l.registers());
+      llvm::Type* type = register_type(b.getContext(), element(v));
+      Value* t = b.CreateZExtOrTrunc(thread_element(l), type);
+      for (unsigned r = 0; r < out.size(); ++r) out[r] = b.CreateOr(t, llvm::ConstantInt::get(type, l.element_of_register(r)));
+      return out;
+    }
+    case Opcode::Reshape: *done = true; return get(f.operands(i)[0], l);
+    case Opcode::Permute: {
+      const ValueId s = f.operands(i)[0];
+      const auto& ints = m.attrs.get(f.attr(i, 0)).ints;
+      *done = true;
+      return get(s, unpermuted_layout(l, shape(s), std::vector<int32_t>(ints.begin(), ints.end())));
+    }
+    case Opcode::Broadcast: {
+      const ValueId s = f.operands(i)[0];
+      *done = true;
+      return broadcast(s, shape(s), shape(v), l);
+    }
+    default: return {};
+  }
+}
+
+Values Lowering::remade(ValueId v) {
+  bool done = false;
+  const InstId i = def_[v];
+  if (element_bits(shape(v)) == 0 && !f.operands(i).empty()) return get(f.operands(i)[0], layout(v));
+  return rematerialise(v, layout(v), &done);
+}
+
+// --- layouts at run time ---
+
+Value* Lowering::thread_element(const Layout& l) {
+  Value* sum = i32(0);
+  const auto add = [&](const std::vector<int8_t>& bits, Value* number) {
+    // Neighbouring bits that move by the same distance are moved together.
+    for (size_t k = 0; k < bits.size();) {
+      if (bits[k] == kCopies) {
+        ++k;
+        continue;
+      }
+      size_t n = 1;
+      while (k + n < bits.size() && bits[k + n] == bits[k] + static_cast<int>(n)) ++n;
+      Value* part = b.CreateAnd(number, i32(((int64_t{1} << n) - 1) << k));
+      const int shift = bits[k] - static_cast<int>(k);
+      part = shift >= 0 ? b.CreateShl(part, i32(shift)) : b.CreateLShr(part, i32(-shift));
+      sum = b.CreateOr(sum, part);
+      k += n;
+    }
+  };
+  add(l.lane, lane_);
+  add(l.warp, warp_);
+  return sum;
+}
+
+namespace {
+
+/// The bits of one dimension, moved down to the coordinate.
+Layout only_dimension(const Layout& l, std::span<const int64_t> shape, size_t dim) {
+  const unsigned low = dim_bits(shape)[dim], n = log2_of(shape[dim]);
+  Layout out = l;
+  for (auto* bits : {&out.reg, &out.lane, &out.warp})
+    for (int8_t& x : *bits) x = x != kCopies && static_cast<unsigned>(x) >= low && static_cast<unsigned>(x) < low + n ? static_cast<int8_t>(x - static_cast<int>(low)) : kCopies;
+  return out;
+}
+
+}  // namespace
+
+Value* Lowering::thread_coordinate(const Layout& l, std::span<const int64_t> shape, size_t dim) {
+  return thread_element(only_dimension(l, shape, dim));
+}
+
+uint32_t Lowering::register_coordinate(const Layout& l, std::span<const int64_t> shape, size_t dim, unsigned reg) {
+  return only_dimension(l, shape, dim).element_of_register(reg);
+}
+
+Value* Lowering::owner(const Layout& l) {
+  const auto copies = [](const std::vector<int8_t>& bits) {
+    uint32_t mask = 0;
+    for (size_t k = 0; k < bits.size(); ++k)
+      if (bits[k] == kCopies) mask |= 1u << k;
+    return mask;
+  };
+  const uint32_t mask = copies(l.lane) | copies(l.warp) << 5;
+  return mask == 0 ? nullptr : b.CreateICmpEQ(b.CreateAnd(thread_, i32(mask)), i32(0));
+}
+
+// --- shared memory ---
+
+Value* Lowering::scratch(uint32_t bytes) {
+  shared_bytes_ = std::max(shared_bytes_, bytes);
+  return shared_;
+}
+
+void Lowering::barrier() {
+  d.barrier();
+  pending_reads_ = pending_writes_ = false;
+}
+
+namespace {
+
+/// Number of register bits, from the lowest, that carry element bits 0, 1, 2...: runs that one access can take.
+unsigned run_bits(const Layout& l, unsigned element_bytes) {
+  unsigned n = 0;
+  while (n < l.reg.size() && l.reg[n] == static_cast<int>(n) && (element_bytes << (n + 1)) <= 16) ++n;
+  return n;
+}
+
+}  // namespace
+
+void Lowering::write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at) {
+  const unsigned bytes = memory_type(b.getContext(), e)->getIntegerBitWidth() / 8, run = run_bits(l, bytes);
+  Value* mine = owner(l);
+  Value* t = b.CreateMul(thread_element(l), i32(bytes));
+  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(7)), i32(4)));
+  // Runs are found through the number of the register bit; registers are then consecutive.
+  for (unsigned r = 0; r < regs.size(); r += 1u << run) {
+    Values words;
+    for (unsigned k = 0; k < 1u << run; ++k) words.push_back(to_memory(d, e, regs[r + k]));
+    d.store_shared(words, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes))), mine);
+  }
+}
+
+Values Lowering::read_shared(ElementType e, const Layout& l, Value* base, uint32_t at) {
+  llvm::Type* type = memory_type(b.getContext(), e);
+  const unsigned bytes = type->getIntegerBitWidth() / 8, run = run_bits(l, bytes);
+  Value* t = b.CreateMul(thread_element(l), i32(bytes));
+  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(7)), i32(4)));
+  Values out(l.registers());
+  for (unsigned r = 0; r < out.size(); r += 1u << run) {
+    const Values words = d.load_shared(type, 1u << run, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes))));
+    for (unsigned k = 0; k < words.size(); ++k) out[r + k] = from_memory(d, e, words[k]);
+  }
+  return out;
+}
+
+Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits) {
+  const ConvertKind kind = convert_kind(from, to);
+  if (kind == ConvertKind::None) return from_regs;
+  if (kind == ConvertKind::Registers) {
+    // Bits that the thread's number fixes in `to` but registers carry in `from` choose among registers at run time.
+    Values out(to.registers());
+    struct Choice {
+      int reg_bit;
+      Value* on;
+    };
+    std::vector<Choice> choices;
+    const auto look = [&](const std::vector<int8_t>& f_bits, const std::vector<int8_t>& t_bits, Value* number) {
+      for (size_t k = 0; k < t_bits.size(); ++k)
+        if (t_bits[k] != kCopies && f_bits[k] == kCopies)
+          choices.push_back({from.register_bit(t_bits[k]), b.CreateTrunc(b.CreateLShr(number, i32(static_cast<int64_t>(k))), b.getInt1Ty())});
+    };
+    look(from.lane, to.lane, lane_);
+    look(from.warp, to.warp, warp_);
+    bool ok = std::all_of(choices.begin(), choices.end(), [](const Choice& c) { return c.reg_bit >= 0; }) && choices.size() <= 6;
+    for (unsigned r = 0; ok && r < out.size(); ++r) {
+      unsigned source = 0;
+      for (size_t k = 0; k < to.reg.size(); ++k)
+        if (r >> k & 1 && to.reg[k] != kCopies) {
+          const int at = from.register_bit(to.reg[k]);
+          if (at < 0) ok = false;
+          source |= at < 0 ? 0u : 1u << at;
+        }
+      if (!ok) break;
+      Values candidates(size_t{1} << choices.size());
+      for (size_t c = 0; c < candidates.size(); ++c) {
+        unsigned s = source;
+        for (size_t k = 0; k < choices.size(); ++k)
+          if (c >> k & 1) s |= 1u << choices[k].reg_bit;
+        candidates[c] = from_regs[s];
+      }
+      for (size_t k = choices.size(); k-- > 0;)
+        for (size_t c = 0; c < size_t{1} << k; ++c) candidates[c] = b.CreateSelect(choices[k].on, candidates[c | size_t{1} << k], candidates[c]);
+      out[r] = candidates[0];
+    }
+    if (ok) return out;
+  }
+  const unsigned bytes = memory_type(b.getContext(), e)->getIntegerBitWidth() / 8;
+  Value* base = scratch(convert_bytes(bits, bytes));
+  barrier();
+  write_shared(from_regs, e, from, base, 0);
+  barrier();
+  return read_shared(e, to, base, 0);
+}
+
+// --- code ---
+
+Lowering::Var Lowering::var(llvm::Type* type) {
+  llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.begin());
+  return {type, at.CreateAlloca(type)};
+}
+
+llvm::BasicBlock* Lowering::block(const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, b.GetInsertBlock()->getParent()); }
+
+void Lowering::if_then(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise) {
+  llvm::BasicBlock* yes = block("then");
+  llvm::BasicBlock* no = otherwise ? block("else") : nullptr;
+  llvm::BasicBlock* after = block("endif");
+  b.CreateCondBr(condition, yes, no ? no : after);
+  b.SetInsertPoint(yes);
+  then();
+  if (!b.GetInsertBlock()->getTerminator()) b.CreateBr(after);
+  if (no) {
+    b.SetInsertPoint(no);
+    otherwise();
+    if (!b.GetInsertBlock()->getTerminator()) b.CreateBr(after);
+  }
+  b.SetInsertPoint(after);
+}
+
+void Lowering::loop(unsigned n, const std::function<void(Value*)>& body) {
+  const Var i = var(b.getInt32Ty());
+  store(i, i32(0));
+  llvm::BasicBlock* top = block("loop");
+  llvm::BasicBlock* after = block("done");
+  b.CreateBr(top);
+  b.SetInsertPoint(top);
+  Value* at = load(i);
+  body(at);
+  Value* next = b.CreateAdd(at, i32(1));
+  store(i, next);
+  b.CreateCondBr(b.CreateICmpULT(next, i32(n)), top, after);
+  b.SetInsertPoint(after);
+}
+
+void Lowering::trap_if(Value* condition, Code code, InstId i) {
+  (void)i;
+  if_then(condition, [&] {
+    d.trap(static_cast<uint32_t>(code), mailbox_);
+    b.CreateUnreachable();
+  });
+}
+
+std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> args) {
+  for (uint32_t k = 0; k < r.arg_count; ++k) set(r.first_arg + k, {args[k]});
+  Values out;
+  std::vector<Value*>* outer = yielded_;
+  yielded_ = &out;
+  for (InstId i = r.begin; i < r.end; i = f.insts[i].next) {
+    const Opcode op = f.insts[i].op;
+    if (op == Opcode::Yield) {
+      for (const ValueId v : f.operands(i)) out.push_back(scalar(v));
+      break;
+    }
+    // Threads run the body each for its own elements, so nothing in it may need the whole block.
+    bool whole = !is_elementwise(op) && op != Opcode::Constant && op != Opcode::GetTileBlockId && op != Opcode::GetNumTileBlocks;
+    for (uint32_t k = 0; k < f.insts[i].result_count; ++k) whole = whole || !m.types.is_scalar(f.type(f.result(i, k)));
+    for (const ValueId v : f.operands(i)) whole = whole || !m.types.is_scalar(f.type(v));
+    if (whole) {
+      (void)unsupported(i, "the body of a reduction computes with scalars only");
+      yielded_ = outer;
+      return std::nullopt;
+    }
+    bool ended = false;
+    if (!instruction(i, &ended)) {
+      yielded_ = outer;
+      return std::nullopt;
+    }
+  }
+  yielded_ = outer;
+  return out;
+}
+
+void Lowering::order_access(InstId i, bool reads, bool writes) {
+  // An access without a token, or with a fresh one, is ordered after nothing.
+  bool ordered = false;
+  for (const ValueId v : f.operands(i))
+    if (m.types.is_token(f.type(v))) ordered = ordered || def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken;
+  if (ordered && plan.warp_bits + 5 > 0 && (pending_writes_ || (writes && pending_reads_))) barrier();
+  pending_reads_ = pending_reads_ || reads;
+  pending_writes_ = pending_writes_ || writes;
+}
+
+}  // namespace tile

@@ -1,0 +1,152 @@
+// Turns a planned entry into LLVM code through the device interface: one function per operation or family, in the lower_*.cpp files.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/plan/plan.h"
+#include "backend/ptx/device.h"
+#include "backend/ptx/scalar.h"
+#include "vm/ir/module.h"
+
+namespace tile {
+
+class Lowering {
+ public:
+  Lowering(DeviceOps& d, const Module& m, const Function& f, const KernelPlan& plan, Diagnostics& diags);
+
+  /// Emits the whole kernel. False after an error.
+  [[nodiscard]] bool run(const std::string& symbol);
+  [[nodiscard]] uint32_t shared_bytes() const { return shared_bytes_; }
+  [[nodiscard]] std::vector<Remark> take_remarks() { return std::move(remarks_); }
+
+  DeviceOps& d;
+  llvm::IRBuilder<>& b;
+  const Module& m;
+  const Function& f;
+  const KernelPlan& plan;
+  Diagnostics& diags;
+
+  /// A variable of the kernel; mem2reg makes a register of it.
+  struct Var {
+    llvm::Type* type;
+    Value* slot;
+  };
+  struct View {
+    Value* base = nullptr;    ///< i64
+    Values shape, strides;    ///< i64, in elements
+  };
+
+  // --- facts about values ---
+  [[nodiscard]] bool is_tile(ValueId v) const { return m.types.is_tile(f.type(v)); }
+  [[nodiscard]] std::span<const int64_t> shape(ValueId v) const { return m.types.shape_of(f.type(v)); }
+  [[nodiscard]] ElementType element(ValueId v) const { return m.types.element_of(f.type(v)); }
+  [[nodiscard]] const Layout& layout(ValueId v) const { return plan.layout[v]; }
+
+  // --- values: a list of registers per tile, numbered as the layout's register bits say ---
+  /// Registers of a value in its own layout.
+  [[nodiscard]] const Values& own(ValueId v) const { return values_[v]; }
+  /// Registers of a value in any layout: as it is, made anew, taken from what it was made of, or converted.
+  [[nodiscard]] Values get(ValueId v, const Layout& l);
+  /// The one register of a rank-0 tile.
+  [[nodiscard]] Value* scalar(ValueId v) { return values_[v][0]; }
+  /// What iota, reshape, broadcast or permute make of their operand, in the result's own layout.
+  [[nodiscard]] Values remade(ValueId v);
+  /// A tile of rank 1 along dimension `dim` of `shape`, repeated along the others: one value per register of `l`.
+  [[nodiscard]] Values spread(ValueId v, size_t dim, std::span<const int64_t> shape, const Layout& l);
+  void set(ValueId v, Values regs) { values_[v] = std::move(regs); }
+  [[nodiscard]] View& view(ValueId v) { return views_[v]; }
+
+  // --- layouts at run time ---
+  /// Bits of the element number that lane and warp contribute, i32.
+  [[nodiscard]] Value* thread_element(const Layout& l);
+  /// The same for one dimension of `shape`: its coordinate.
+  [[nodiscard]] Value* thread_coordinate(const Layout& l, std::span<const int64_t> shape, size_t dim);
+  /// Coordinate bits that a register contributes.
+  [[nodiscard]] static uint32_t register_coordinate(const Layout& l, std::span<const int64_t> shape, size_t dim, unsigned reg);
+  /// True in the threads that hold the first copy; nullptr where no lane or warp bit carries copies.
+  [[nodiscard]] Value* owner(const Layout& l);
+  /// Moves registers from one layout to another; `bits` = element bits of the tile.
+  [[nodiscard]] Values convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits);
+
+  // --- shared memory ---
+  /// Address (i32) of the scratch space, which holds at least `bytes`. Its contents are anybody's after the next call.
+  [[nodiscard]] Value* scratch(uint32_t bytes);
+  /// Writes a tile into the scratch space at byte `at` in row-major order with padded rows; no barriers.
+  void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at);
+  [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at);
+  /// Before and after the scratch space is used.
+  void barrier();
+
+  // --- code ---
+  [[nodiscard]] Value* i32(int64_t v) { return b.getInt32(static_cast<uint32_t>(v)); }
+  [[nodiscard]] Value* i64(int64_t v) { return b.getInt64(static_cast<uint64_t>(v)); }
+  [[nodiscard]] Var var(llvm::Type* type);
+  [[nodiscard]] Value* load(const Var& v) { return b.CreateLoad(v.type, v.slot); }
+  void store(const Var& v, Value* x) { b.CreateStore(x, v.slot); }
+  [[nodiscard]] llvm::BasicBlock* block(const char* name);
+  void if_then(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  /// for (i = 0; i < n; ++i) body(i), i32
+  void loop(unsigned n, const std::function<void(Value*)>& body);
+  void trap_if(Value* condition, Code code, InstId i);
+  [[nodiscard]] Value* thread() const { return thread_; }
+  [[nodiscard]] Value* lane() const { return lane_; }
+  [[nodiscard]] Value* warp() const { return warp_; }
+  [[nodiscard]] Value* mailbox() const { return mailbox_; }
+  [[nodiscard]] Value* global_address(uint32_t index) const { return params_[f.param_count + 1 + index]; }
+
+  // --- regions ---
+  /// Emits the instructions of a region. `ended` is set if its end is not reached.
+  [[nodiscard]] bool region(const Region& r, bool* ended = nullptr);
+  /// Applies the body of a reduce or scan to rank-0 arguments (one register each) and gives what it yields.
+  [[nodiscard]] std::optional<Values> apply(const Region& r, std::span<Value* const> args);
+  [[nodiscard]] bool unsupported(InstId i, const std::string& why);
+  void remark(InstId i, std::string what, std::string why = {}) { remarks_.push_back({i, std::move(what), std::move(why)}); }
+
+  // --- order of memory accesses within the block ---
+  /// Call before an access to global memory: emits a barrier where another thread's earlier access must be done first.
+  void order_access(InstId i, bool reads, bool writes);
+
+ private:
+  friend bool lower_control(Lowering&, InstId);
+  bool instruction(InstId i, bool* ended);
+  Values broadcast(ValueId source, std::span<const int64_t> from, std::span<const int64_t> to, const Layout& l);
+  Values rematerialise(ValueId v, const Layout& l, bool* done);
+
+  std::vector<Values> values_;
+  std::vector<View> views_;
+  std::vector<InstId> def_;               ///< by ValueId: defining instruction, kNone for arguments
+  Values params_;
+  Value* thread_ = nullptr;
+  Value* lane_ = nullptr;
+  Value* warp_ = nullptr;
+  Value* mailbox_ = nullptr;
+  Value* shared_ = nullptr;
+  uint32_t shared_bytes_ = 0;
+  bool pending_reads_ = false, pending_writes_ = false;
+  std::vector<Remark> remarks_;
+
+  struct Frame {                          ///< of a loop or an if
+    InstId inst;
+    std::vector<std::vector<Var>> args, results;
+    llvm::BasicBlock* next = nullptr;     ///< where continue goes
+    llvm::BasicBlock* after = nullptr;
+  };
+  std::vector<Frame> loops_, ifs_;
+  std::vector<Value*>* yielded_ = nullptr;  ///< apply(): where the yield of the body goes
+};
+
+// One function per family; false after an error.
+bool lower_control(Lowering&, InstId);
+bool lower_shape(Lowering&, InstId);      ///< cat, extract, insert, pack, unpack, iota, constant, reshape, broadcast, permute
+bool lower_view(Lowering&, InstId);       ///< make_*_view, shapes, load/store/reduce through views
+bool lower_pointer(Lowering&, InstId);    ///< load/store/atomics through pointers, alloca, get_global
+bool lower_reduce(Lowering&, InstId);     ///< reduce, scan
+bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled
+bool lower_print(Lowering&, InstId);      ///< print_tko, assert
+
+}  // namespace tile

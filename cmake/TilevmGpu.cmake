@@ -1,0 +1,48 @@
+# The GPU part: plan (no library), ptx (LLVM), emulate (Boost.Context), cuda (driver at run time), device (what tilevm uses).
+# LLVM is linked statically with only the components named here, its symbols hidden.
+
+find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19/lib/cmake/llvm)
+set(Boost_USE_STATIC_LIBS ON)
+find_package(Boost 1.74 QUIET COMPONENTS context)
+set(gpu_missing)
+if(NOT LLVM_FOUND OR NOT LLVM_VERSION_MAJOR EQUAL 19)
+  list(APPEND gpu_missing llvm-19-dev)
+endif()
+if(NOT Boost_CONTEXT_FOUND)
+  list(APPEND gpu_missing libboost-context-dev)
+endif()
+if(gpu_missing)
+  string(REPLACE ";" " " gpu_missing "${gpu_missing}")
+  if(TILEVM_GPU STREQUAL "AUTO")
+    message(STATUS "tilevm: building without the GPU part (missing: ${gpu_missing})")
+    set(TILEVM_WITH_GPU OFF)
+    return()
+  endif()
+  message(FATAL_ERROR "tilevm's GPU part needs LLVM 19 and Boost.Context 1.74 or newer.\n"
+                      "  Debian, Ubuntu:  apt-get install ${gpu_missing}\n"
+                      "  or leave the GPU part out:  -DTILEVM_GPU=OFF")
+endif()
+set(TILEVM_WITH_GPU ON)
+
+add_library(tilevm_llvm INTERFACE)
+target_include_directories(tilevm_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+llvm_map_components_to_libnames(llvm_libs nvptxcodegen nvptxdesc nvptxinfo x86codegen x86desc x86info orcjit passes)
+target_link_libraries(tilevm_llvm INTERFACE ${llvm_libs})
+target_link_options(tilevm_llvm INTERFACE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
+
+tilevm_library(tile_backend_plan DIRS backend/plan LINK tile_ir NO_INSTALL)
+tilevm_library(tile_backend_emulate DIRS backend/emulate LINK tile_ir Threads::Threads NO_INSTALL)
+tilevm_library(tile_backend_ptx DIRS backend/ptx LINK tile_backend_plan tile_backend_emulate BUILD_ONLY tilevm_llvm NO_INSTALL)
+tilevm_library(tile_backend_cuda DIRS backend/cuda LINK tile_base BUILD_ONLY tilevm_xxhash NO_INSTALL)
+tilevm_library(tile_backend_device DIRS backend/device LINK tile_runtime tile_backend_ptx tile_backend_emulate tile_backend_cuda
+               BUILD_ONLY tilevm_build_info NO_INSTALL)
+foreach(lib tile_backend_plan tile_backend_ptx tile_backend_emulate tile_backend_cuda tile_backend_device)
+  get_target_property(kind ${lib} TYPE)
+  if(kind STREQUAL "STATIC_LIBRARY")
+    target_link_libraries(${lib} PRIVATE ${CMAKE_DL_LIBS})
+  endif()
+endforeach()
+get_target_property(kind tile_backend_emulate TYPE)
+if(kind STREQUAL "STATIC_LIBRARY")
+  target_link_libraries(tile_backend_emulate PUBLIC Boost::context)
+endif()

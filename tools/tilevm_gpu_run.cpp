@@ -1,0 +1,227 @@
+// Compiling for and running on a GPU or its emulation from the command line.
+#ifdef TILEVM_WITH_GPU
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "backend/device/device_gpu.h"
+#include "backend/ptx/target.h"
+#include "tools/cli_files.h"
+#include "tools/tilevm_gpu.h"
+#include "tools/tilevm_gpu_parts.h"
+
+namespace tile::cli {
+namespace {
+
+constexpr const char* kEmitKinds[] = {"plan", "llvm", "ptx", "cubin", "sass"};
+
+/// "k.tile:12:5", or "@entry, instruction 7" for binary inputs.
+std::string place_text(const Place& p) {
+  if (p.source && p.span.valid()) {
+    const auto at = p.source->line_col(p.span.begin);
+    return p.source->name() + ":" + std::to_string(at.line) + ":" + std::to_string(at.col);
+  }
+  if (!p.debug_loc.empty()) return p.debug_loc;
+  return "@" + p.function + (p.instruction >= 0 ? ", instruction " + std::to_string(p.instruction) : "");
+}
+
+void print_lines(const char* what, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) std::fprintf(stderr, "%s: %s\n", what, line.c_str());
+}
+
+}  // namespace
+
+CompileOptions compile_options(const GpuSettings& s) {
+  CompileOptions o;
+  o.target = s.target;
+  o.opt_level = s.opt_level;
+  o.lineinfo = s.lineinfo;
+  for (const std::string& text : s.plan) o.plan[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+  return o;
+}
+
+GpuOptions gpu_options(const GpuSettings& s, std::shared_ptr<const ValidModule> module, const CommonOptions& common) {
+  GpuOptions o;
+  o.build.compile = compile_options(s);
+  o.build.cache = !s.no_cache;
+  o.build.anew = !s.remarks.empty();
+  o.build.verbose = common.verbose;
+  o.emulate_seed = s.emulate_seed;
+  o.emulate_policy = s.emulate_policy;
+  if (!s.gpu.empty() && s.gpu.find_first_not_of("0123456789") == std::string::npos) o.ordinal = std::atoi(s.gpu.c_str());
+  o.built = [remarks = s.remarks, module, verbose = common.verbose](const Function& entry, const BuiltKernel& built) {
+    if (!remarks.empty()) print_remarks(built.compiled, **module, entry, remarks == "json");
+    print_lines("assembler", built.advice);
+    if (!verbose) return;
+    print_lines("assembler", built.info);
+    if (built.linker.empty()) return;
+    const char* how = built.use == cuda::CacheUse::Hit ? "from the cache" : built.use == cuda::CacheUse::Made ? "compiled and kept" : "compiled";
+    std::fprintf(stderr, "gpu: %s: %s, %s, %.3f s\n", built.kernel.symbol.c_str(), how, built.linker.c_str(), built.seconds);
+  };
+  return o;
+}
+
+void print_remarks(const CompiledKernel& kernel, const Module& module, const Function& entry, bool json) {
+  for (const Remark& r : kernel.remarks) {
+    const bool known = r.inst < entry.insts.size();
+    const Place place = known ? module.place(entry, r.inst) : module.place(entry);
+    const std::string op = known ? std::string(entry.def(r.inst).name) : "";
+    if (!json) {
+      std::fprintf(stderr, "%s: remark: %s%s%s%s%s\n", place_text(place).c_str(), op.c_str(), op.empty() ? "" : ": ", r.what.c_str(), r.why.empty() ? "" : "; ", r.why.c_str());
+      continue;
+    }
+    nlohmann::ordered_json j;
+    j["entry"] = module.str(entry.name);
+    if (known) j["instruction"] = r.inst;
+    j["op"] = op;
+    j["place"] = place_text(place);
+    j["unit"] = r.what;
+    if (!r.why.empty()) j["why"] = r.why;
+    std::fprintf(stderr, "%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  }
+}
+
+int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, const std::string& program, const CommonOptions& common) {
+  if (app.count("--gpu") > 0 && s.gpu.empty()) s.gpu = "auto";
+  if (app.count("--remarks") > 0 && s.remarks.empty()) s.remarks = "text";
+  if (s.gpu.empty() && s.both) s.gpu = "auto";
+  const bool number = !s.gpu.empty() && s.gpu.size() <= 4 && s.gpu.find_first_not_of("0123456789") == std::string::npos;
+  if (!s.gpu.empty() && s.gpu != "auto" && s.gpu != "emulate" && !number)
+    return usage_error(program, "--gpu: '" + s.gpu + "' is no device", common, "write --gpu, --gpu=0 or --gpu=emulate");
+  if (!s.target.empty() && !find_target(s.target)) return usage_error(program, "--target: there is no target '" + s.target + "'", common, "the targets are " + target_names());
+  for (const std::string& text : s.plan)
+    if (text.find('=') == std::string::npos || text[0] == '=') return usage_error(program, "--plan: '" + text + "' is not KEY=VALUE", common);
+  for (const std::string& text : s.emit) {
+    const std::string kind = text.substr(0, text.find('='));
+    if (std::find(std::begin(kEmitKinds), std::end(kEmitKinds), kind) == std::end(kEmitKinds))
+      return usage_error(program, "--emit: '" + kind + "' is not known", common, "write plan, llvm, ptx, cubin or sass, and =FILE behind it for a file");
+    if ((kind == "cubin" || kind == "sass" || kind == "ptx") && s.emulate()) return usage_error(program, "--emit " + kind + ": the emulation has none", common);
+  }
+  if (app.count("--cpu") > 0 && !s.gpu.empty() && !s.both) return usage_error(program, "--cpu and --gpu exclude each other", common, "--both runs on both");
+  if (s.gpu.empty() && s.emit.empty()) {
+    for (const char* name : {"--target", "-O", "--remarks", "--lineinfo", "--plan", "--no-cache", "--emulate-seed", "--emulate-policy"})
+      if (app.get_option_no_throw(name) && app.count(name) > 0) return usage_error(program, std::string(name) + " needs --gpu or --emit", common);
+    return kOk;
+  }
+  launch.both = s.both;
+  launch.make_device = [s, common](std::shared_ptr<const ValidModule> module, std::string& name, Diagnostics& diags) -> Result<std::unique_ptr<Device>> {
+    if (s.emulate()) {
+      name = "emulation of " + (s.target.empty() ? std::string("sm_90a") : s.target);
+      return make_emulated_device(module, gpu_options(s, module, common), diags);
+    }
+    auto device = make_gpu_device(module, gpu_options(s, module, common), diags);
+    if (!device) return Failed;
+    name = (*device)->facts().name;
+    return std::unique_ptr<Device>(*std::move(device));
+  };
+  return kOk;
+}
+
+Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diags) {
+  Linking l;
+  Diagnostics silent;
+  if (auto gpu = cuda::Gpu::open(silent)) l.gpu = *gpu;
+  l.target = !wanted_target.empty() ? wanted_target : l.gpu ? target_for(l.gpu->facts().sm) : "";
+  if (l.target.empty()) l.target = "sm_90a";
+  auto linker = choose_linker(l.gpu ? &l.gpu->driver() : nullptr, l.gpu ? l.gpu->facts().sm : 0, diags);
+  if (!linker) return Failed;
+  l.linker = *std::move(linker);
+  return l;
+}
+
+Result<Picked> pick_all(const Job& job, const CommonOptions& common, Diagnostics& diags) {
+  Picked p;
+  auto loaded = load_module(job.kernel_path(), diags);
+  if (!loaded) return Failed;
+  log(common, job.kernel_path() + ": " + kind_name(loaded->kind));
+  auto valid = validate(std::move(loaded->module), diags);
+  if (!valid) return Failed;
+  p.module = std::make_shared<const ValidModule>(*std::move(valid));
+  return p;
+}
+
+Result<Picked> pick_entry(const Job& job, const CommonOptions& common, Diagnostics& diags) {
+  auto p = pick_all(job, common, diags);
+  if (!p) return Failed;
+  const auto entry = find_entry(**p->module, job.entry, diags);
+  if (!entry) return Failed;
+  p->entry = *entry;
+  return p;
+}
+
+int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) {
+  Diagnostics diags;
+  const auto work = [&]() -> Status {
+    const auto picked = pick_entry(job, common, diags);
+    if (!picked) return Failed;
+    const auto wants = [&](const char* kind) {
+      return std::any_of(s.emit.begin(), s.emit.end(), [&](const std::string& e) { return e.substr(0, e.find('=')) == kind; });
+    };
+    CompileOptions options = compile_options(s);
+    options.keep_llvm = wants("llvm");
+    CompiledKernel kernel;
+    std::vector<uint8_t> cubin;
+    if (s.emulate()) {
+      if (options.target.empty()) options.target = "sm_90a";
+      const auto made = compile_emulated(*picked->module, *picked->entry, options, diags);
+      if (!made) return Failed;
+      kernel = (*made)->kernel();
+    } else if (wants("cubin") || wants("sass")) {
+      const auto linking = find_linking(options.target, diags);
+      if (!linking) return Failed;
+      options.target = linking->target;
+      auto built = build_kernel(*picked->module, *picked->entry, {options, !s.no_cache, true, common.verbose}, *linking->linker, cuda::Cache::standard(diags), diags);
+      if (!built) return Failed;
+      print_lines("assembler", built->advice);
+      print_lines("assembler", built->info);
+      kernel = std::move(built->compiled);
+      cubin = std::move(built->kernel.cubin);
+    } else {
+      if (options.target.empty()) {
+        Diagnostics silent;
+        if (const auto driver = cuda::Driver::load(silent))
+          if (const auto facts = (*driver)->device(0, silent)) options.target = target_for(facts->sm);
+      }
+      if (options.target.empty()) options.target = "sm_90a";
+      auto made = compile_ptx(*picked->module, *picked->entry, options, diags);
+      if (!made) return Failed;
+      kernel = *std::move(made);
+    }
+    if (!s.remarks.empty()) print_remarks(kernel, **picked->module, *picked->entry, s.remarks == "json");
+    for (const std::string& text : s.emit) {
+      const size_t equals = text.find('=');
+      const std::string kind = text.substr(0, equals), path = equals == std::string::npos ? "-" : text.substr(equals + 1);
+      std::string bytes;
+      if (kind == "plan") bytes = kernel.plan;
+      if (kind == "llvm") bytes = kernel.llvm;
+      if (kind == "ptx") bytes = kernel.ptx;
+      if (kind == "cubin") bytes.assign(cubin.begin(), cubin.end());
+      if (kind == "sass") {
+        auto sass = disassemble(cubin, diags);
+        if (!sass) return Failed;
+        bytes = *std::move(sass);
+      }
+      if (!write_output(path, bytes, diags)) return Failed;
+    }
+    return {};
+  };
+  (void)work().ok();
+  return report(diags, common);
+}
+
+std::string gpu_version_text() {
+  std::string text = "\ngpu: LLVM " TILEVM_LLVM_VERSION ", targets " + target_names();
+  Diagnostics diags;
+  const auto driver = cuda::Driver::load(diags);
+  if (!driver) return text + "\ndriver: " + (diags.first_error() ? diags.first_error()->message : "none");
+  const std::string module = (*driver)->kernel_module_version();
+  text += "\ndriver: CUDA " + (*driver)->version_text() + (module.empty() ? "" : " (" + module + ")");
+  if (const auto devices = (*driver)->devices(diags))
+    for (const auto& d : *devices) text += "; " + d.name + " (sm_" + std::to_string(d.sm) + ")";
+  return text;
+}
+
+}  // namespace tile::cli
+
+#endif
