@@ -68,9 +68,9 @@ struct Thread {
   uint32_t wg_committed = 0, wg_waited = 0;
   bool wg_open = false, wg_fenced = false;
   std::vector<std::pair<const void*, uint32_t>> accumulators;  ///< newest group that writes it
-  uint32_t bulk_committed = 0, bulk_waited = 0;       ///< groups of bulk stores
+  uint32_t bulk_committed = 0, bulk_waited = 0, bulk_issued = 0, bulk_site = 0;  ///< groups of bulk stores; site of the last store
   void reset_matrix() {
-    wg_committed = wg_waited = bulk_committed = bulk_waited = 0;
+    wg_committed = wg_waited = bulk_committed = bulk_waited = bulk_issued = 0;
     wg_open = wg_fenced = false;
     accumulators.clear();
   }

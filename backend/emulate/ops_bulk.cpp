@@ -101,7 +101,8 @@ void tma_store(Block& b, Thread& t, uint64_t map_addr, uint32_t rank, const int3
   s.bytes = box_bytes(s.map);
   s.thread = t.id;
   s.group = t.bulk_committed + 1;
-  s.site = t.site;
+  s.site = t.bulk_site = t.site;
+  t.bulk_issued = s.group;
   if (b.options.hazards) {
     b.order.expect_more();
     Access who{s.group, t.site, static_cast<uint16_t>(b.bulk_agent(bulk_number(b, t)))};

@@ -117,8 +117,8 @@ void Block::finish_wgmma(uint32_t warpgroup, uint32_t group, size_t at_most) {
 
 void Block::check_matrix_exit(const Thread& t) {
   if (t.wg_open || t.wg_waited < t.wg_committed) hazard(t, "the thread ends with a wgmma group in flight");
-  for (const auto& s : stores)
-    if (s.thread == t.id && s.group > t.bulk_waited) fail({Code::I0002, s.site, text("bulk store by thread ", t.id, ": the thread ends without waiting for it to be read"), {}});
+  if (t.bulk_issued > t.bulk_waited)
+    fail({Code::I0002, t.bulk_site, text("bulk store by thread ", t.id, ": the thread ends without waiting for it to be read"), {}});
 }
 
 void add_wgmma_symbols(std::vector<EmulationSymbol>& out) {

@@ -77,7 +77,7 @@ void emit_gemm(Builder& k) {
     for (int64_t i = 0; i < 16; i += 2) {
       Value* at = k.add(k.add(k.mul(k.add(row, i / 2 % 2 * 8), 32), k.mul(k.mod(lane, 4), 2)), i / 4 * 8);
       const std::array words{k.b.CreateBitCast(c[static_cast<size_t>(i)], k.b.getInt32Ty()), k.b.CreateBitCast(c[static_cast<size_t>(i) + 1], k.b.getInt32Ty())};
-      d.store_shared(words, k.shared(at, 4, k.is("overwrites an mbarrier") ? kBars - kOut + kOut - 4096 : kOut));
+      d.store_shared(words, k.shared(at, 4, k.is("overwrites an mbarrier") ? kBars - 8192 + 32 : kOut));
     }
     d.site = 301;
     if (!k.is("no proxy fence")) h.fence_proxy_async();

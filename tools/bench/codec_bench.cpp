@@ -28,17 +28,23 @@ void fail(const tile::Diagnostics& diags) {
 std::string text(bool locations) {
   std::string out;
   if (locations)
-    out = "#f = #cuda_tile.di_file<\"k.py\" in \"/src\">\n#u = #cuda_tile.di_compile_unit<file = #f>\n"
-          "#s = #cuda_tile.di_subprogram<file = #f, line = 1, name = \"k\", linkageName = \"k\", compileUnit = #u, scopeLine = 1>\n";
+    out = "#f = #cuda_tile.di_file<\"k.py\" in \"/src\">\n#u = #cuda_tile.di_compile_unit<file = #f>\n";
+  for (int e = 0; locations && e < kEntries; ++e) {
+    const std::string n = std::to_string(e);
+    out += "#s" + n + " = #cuda_tile.di_subprogram<file = #f, line = 1, name = \"k" + n + "\", linkageName = \"k" + n +
+           "\", compileUnit = #u, scopeLine = 1>\n";
+  }
   out += "cuda_tile.module @large {\n";
   int line = 0;
+  std::string scope;
   const auto add = [&](std::string_view op) {
     out += "    ";
     out += op;
-    if (locations) out += " loc(#cuda_tile.di_loc<loc(\"k.py\":" + std::to_string(++line) + ":5) in #s>)";
+    if (locations) out += " loc(#cuda_tile.di_loc<loc(\"k.py\":" + std::to_string(++line) + ":5) in " + scope + ">)";
     out += "\n";
   };
   for (int e = 0; e < kEntries; ++e) {
+    scope = "#s" + std::to_string(e);
     out += "  entry @k" + std::to_string(e) + "(%p: tile<ptr<f32>>, %n: tile<i32>) {\n";
     std::string x = "%n", f = "";
     for (int r = 0; r < kRounds; ++r) {
@@ -56,7 +62,7 @@ std::string text(bool locations) {
     }
     add("return");
     out += "  }";
-    if (locations) out += " loc(#cuda_tile.di_loc<loc(\"k.py\":1:1) in #s>)";
+    if (locations) out += " loc(#cuda_tile.di_loc<loc(\"k.py\":1:1) in " + scope + ">)";
     out += "\n";
   }
   return out + "}\n";

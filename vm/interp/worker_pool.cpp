@@ -19,7 +19,8 @@
 namespace tile {
 namespace {
 
-constexpr std::chrono::microseconds kLookOut{50};
+constexpr std::chrono::microseconds kNextLaunch{500};  // that threads look out for the next launch
+constexpr std::chrono::microseconds kOthersEnd{50};    // that a launch looks out for the end of its threads
 
 void pause() {
 #if defined(__x86_64__)
@@ -27,10 +28,10 @@ void pause() {
 #endif
 }
 
-/// Waits for `done` with short looks first; false after kLookOut.
+/// Looks whether `done`, again and again; false after that time.
 template <class F>
-bool look_out(F done) {
-  const auto until = std::chrono::steady_clock::now() + kLookOut;
+bool look_out(F done, std::chrono::microseconds time) {
+  const auto until = std::chrono::steady_clock::now() + time;
   do {
     for (int k = 0; k < 64; ++k) {
       if (done()) return true;
@@ -72,7 +73,7 @@ class Pool {
     work(0);
     places_.fetch_and(kActive, std::memory_order_acq_rel);  // who has not begun need not
     const auto ended = [this] { return places_.load(std::memory_order_acquire) == 0; };
-    if (!look_out(ended)) {
+    if (!look_out(ended, kOthersEnd)) {
       std::unique_lock lock(mutex_);
       ended_.wait(lock, ended);
     }
@@ -87,7 +88,7 @@ class Pool {
     uint64_t seen = 0;
     for (;;) {
       const auto called = [&] { return launch_.load(std::memory_order_acquire) != seen; };
-      if (!look_out(called)) {
+      if (!look_out(called, kNextLaunch)) {
         std::unique_lock lock(mutex_);
         wake_.wait(lock, called);
       }
