@@ -1,7 +1,8 @@
-// Reads OpDef::format into trees, once for all rows. A format that cannot be read is a fault of the table.
+// Reads OpDef::format into trees, each row when it is first asked for: a run needs few of them. A format that cannot be read is a fault of the table.
 #include "assembler/format.h"
 
 #include <array>
+#include <mutex>
 
 #include "vm/base/check.h"
 
@@ -118,20 +119,16 @@ class FormatReader {
 };
 
 struct Formats {
+  std::array<std::once_flag, 256> read;
   std::array<std::vector<FormatNode>, 256> by_code;
-
-  Formats() {
-    for (const OpDef& op : op_rows()) {
-      TILE_CHECK(op.code < by_code.size());
-      by_code[op.code] = FormatReader(op).all();
-    }
-  }
 };
 
 }  // namespace
 
 const std::vector<FormatNode>& op_format(const OpDef& op) {
-  static const Formats formats;
+  static Formats formats;
+  TILE_CHECK(op.code < formats.by_code.size());
+  std::call_once(formats.read[op.code], [&] { formats.by_code[op.code] = FormatReader(op).all(); });
   return formats.by_code[op.code];
 }
 

@@ -236,6 +236,7 @@ class Parser {
   bool parse_location_body(LocId& out);
   bool parse_location_inner(LocId& out);
   bool parse_file_location(LocId& out);
+  bool parse_file_location(Loc& l);
   bool parse_di_loc(LocId& out);
   bool parse_scope_attr(std::string_view word, ScopeId& out);
   bool parse_scope_ref(ScopeId& out, std::initializer_list<DebugScope::Kind> kinds, std::string_view what);

@@ -12,8 +12,7 @@ const Parser::AttrValue* Parser::generic_attr(const GenericItem& item, std::stri
 
 bool Parser::generic_string(const GenericItem& item, std::string_view name, bool required, StringId& out) {
   const AttrValue* value = generic_attr(item, name);
-  if (!value)
-    return !required || fail(Code::E0602, item.name, in_op("'" + std::string(name) + "' is missing"));
+  if (!value) return !required || fail(Code::E0602, item.name, in_op("'" + std::string(name) + "' is missing"));
   if (value->kind != AttrValue::Kind::Attr || m_.attrs.get(value->id).tag != AttrTag::String)
     return fail(Code::E0601, value->span, in_op("'" + std::string(name) + "' is no string"));
   out = m_.attrs.get(value->id).string;
@@ -55,7 +54,8 @@ bool Parser::generic_item(bool in_module) {
   if (module && (module_seen_ || bare_items_))
     return fail(Code::E0702, span(), "found a second module, expected one in a file");
   if (!wrapper && !module && !in_module) {
-    if (module_seen_) return fail(Code::E0702, span(), "found " + std::string(text()) + " beside a module, expected inside of it");
+    if (module_seen_)
+      return fail(Code::E0702, span(), "found " + std::string(text()) + " beside a module, expected inside of it");
     bare_items_ = true;
   }
   if (wrapper && top_depth_ >= kMaxModuleDepth) return too_deep(span(), "modules", kMaxModuleDepth);
@@ -131,15 +131,19 @@ bool Parser::generic_entry(GenericItem& item) {
 
 // What stands behind the body, and what all attributes together say about the entry.
 bool Parser::generic_entry_end(Function& f, const std::vector<Arg>& args, GenericItem& item) {
-  if (!expect(Tok::RParen, "')'") || !generic_tail(item) || !generic_string(item, "sym_name", true, f.name)) return false;
+  if (!expect(Tok::RParen, "')'") || !generic_tail(item) || !generic_string(item, "sym_name", true, f.name))
+    return false;
   f.loc = item.loc;
   for (const auto& [key, value] : item.attrs) {
     const std::string_view name = m_.str(key);
     const Attr* a = value.kind == AttrValue::Kind::Attr ? &m_.attrs.get(value.id) : nullptr;
-    const auto wrong = [&](Code code) { return fail(code, value.span, in_op("'" + std::string(name) + "' cannot have this value")); };
+    const Span where = value.span;
+    const auto wrong = [this, name, where] {
+      return fail(Code::E0601, where, in_op("'" + std::string(name) + "' cannot have this value"));
+    };
     if (name == "sym_name") continue;
     if (name == "function_type") {
-      if (!a || a->tag != AttrTag::Type || m_.types.get(a->type).kind != TypeKind::Function) return wrong(Code::E0601);
+      if (!a || a->tag != AttrTag::Type || m_.types.get(a->type).kind != TypeKind::Function) return wrong();
       const Type& type = m_.types.get(a->type);
       if (!type.results.empty()) return fail(Code::E0704, value.span, in_op("the entry has results, expected none"));
       bool same = type.params.size() == args.size();
@@ -147,12 +151,12 @@ bool Parser::generic_entry_end(Function& f, const std::vector<Arg>& args, Generi
       if (!same)
         return fail(Code::E0501, value.span, in_op("'function_type' is not that of the arguments of the block"));
     } else if (name == "optimization_hints") {
-      if (!a || a->tag != AttrTag::Dictionary) return wrong(Code::E0601);
+      if (!a || a->tag != AttrTag::Dictionary) return wrong();
       f.hints = value.id;
     } else if (name == "arg_attrs") {
       bool fits = a && a->tag == AttrTag::Array && (a->items.empty() || a->items.size() == args.size());
       for (size_t i = 0; fits && i < a->items.size(); ++i) fits = m_.attrs.get(a->items[i]).tag == AttrTag::Dictionary;
-      if (!fits) return wrong(Code::E0601);
+      if (!fits) return wrong();
       bool any = false;
       for (const AttrId dict : a->items) any = any || !m_.attrs.get(dict).entries.empty();
       if (any) f.arg_attrs = value.id;

@@ -71,6 +71,10 @@ bool Parser::parse_location_inner(LocId& out) {
 bool Parser::parse_file_location(LocId& out) {
   const uint32_t begin = tok_.begin;
   Loc l;
+  return parse_file_location(l) && add_location(std::move(l), span_from(begin), out);
+}
+
+bool Parser::parse_file_location(Loc& l) {
   if (!parse_string(l.file)) return false;
   if (accept(Tok::Colon)) {
     l.kind = Loc::Kind::FileLineCol;
@@ -84,7 +88,7 @@ bool Parser::parse_file_location(LocId& out) {
     l.kind = Loc::Kind::Named;
     if (accept(Tok::LParen) && (!parse_location_body(l.callee) || !expect(Tok::RParen, "')'"))) return false;
   }
-  return add_location(std::move(l), span_from(begin), out);
+  return true;
 }
 
 // #cuda_tile.di_loc<"k.py":3:1 in #scope>
@@ -93,9 +97,22 @@ bool Parser::parse_di_loc(LocId& out) {
   advance();
   if (!expect(Tok::Less, "'<'")) return false;
   const uint32_t inner_begin = tok_.begin;
-  LocId inner = kUnknownLoc;
-  if (!parse_location_body(inner)) return false;
-  Loc l = m_.locs.get(inner);
+  Loc l;
+  // Written out, as printers do, the place inside need not become a location of the module: half of a large text's.
+  const bool wrapped = at_word("loc") && peek().kind == Tok::LParen;
+  const Position inner_start = position();
+  if (wrapped) {
+    advance();
+    advance();
+  }
+  if (at(Tok::String)) {
+    if (!parse_file_location(l) || (wrapped && !expect(Tok::RParen, "')'"))) return false;
+  } else {
+    go_to(inner_start);
+    LocId inner = kUnknownLoc;
+    if (!parse_location_body(inner)) return false;
+    l = m_.locs.get(inner);
+  }
   if (l.kind != Loc::Kind::FileLineCol || l.end_column != 0)
     return fail(Code::E0706, span_from(inner_begin),
                 "the location inside of di_loc is not of the form \"file\":line:column");

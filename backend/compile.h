@@ -29,9 +29,23 @@ struct Remark {
   std::string why;                           ///< why not a better one; may be empty
 };
 
+/// A tensor map that the host encodes at launch from the entry's arguments, and whose address the kernel gets as a hidden parameter.
+struct TensorMapSpec {
+  struct Number {
+    int64_t constant = 1;                    ///< counts if `param` is negative
+    int32_t param = -1;                      ///< parameter of the entry, read as unsigned
+  };
+  uint32_t base = 0;                         ///< parameter with the address of element 0
+  ElementType element = ElementType::F16;
+  std::vector<Number> dims, strides;         ///< elements, innermost dimension first; strides[0] is one
+  std::vector<uint32_t> box;                 ///< elements
+  unsigned swizzle = 0;                      ///< 0 none, 1, 2, 3: 32, 64, 128 bytes
+  bool round_tf32 = false;                   ///< f32 elements are rounded to tf32 on the way
+};
+
 /// A kernel's parameters as the device takes them: every parameter of the entry, in order, as one 64-bit word (the bits of a
-/// scalar zero-extended, the address of a pointer), then the hidden ones: the mailbox's address, and one word per global of the
-/// module (its address).
+/// scalar zero-extended, the address of a pointer), then the hidden ones: the mailbox's address, one word per global of the
+/// module (its address), and one word per tensor map (its address in device memory, a multiple of 64).
 struct CompiledKernel {
   std::string entry;                         ///< symbol in the PTX
   std::string ptx;
@@ -41,6 +55,7 @@ struct CompiledKernel {
   uint32_t threads = 128;                    ///< per block
   uint32_t shared_bytes = 0;                 ///< dynamic shared memory
   uint32_t cluster = 1;                      ///< CTAs per cluster along x
+  std::vector<TensorMapSpec> maps;
   std::vector<Remark> remarks;
 };
 
@@ -59,6 +74,10 @@ static_assert(sizeof(Mailbox) == 40);
 
 /// @error E0808 an operation, type or target that is not supported, with the reason; E0807 bad target
 [[nodiscard]] Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags);
+
+/// The tensor maps of the kernel that compile_ptx() makes from the same arguments; where the host cannot encode one of them for a
+/// launch, it compiles the entry again with the plan's "tma" set to "off".
+[[nodiscard]] Result<std::vector<TensorMapSpec>> tensor_maps(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags);
 
 /// A kernel compiled for the host emulation, loaded and ready.
 class EmulatedKernel {

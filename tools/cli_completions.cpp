@@ -90,10 +90,14 @@ std::string bash(const DocCommand& program) {
                     "  fi\n"
                     "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
                     "    case $before in\n"
-                    "      " + joined(with_value, "|") + ") ;;\n"
+                    "      " +
+                    joined(with_value, "|") +
+                    ") ;;\n"
                     "      *)\n"
                     "        case ${COMP_WORDS[i]} in\n"
-                    "          " + joined(command_names(program), "|") + ") command=${COMP_WORDS[i]}; break ;;\n"
+                    "          " +
+                    joined(command_names(program), "|") +
+                    ") command=${COMP_WORDS[i]}; break ;;\n"
                     "        esac\n"
                     "        ;;\n"
                     "    esac\n"
@@ -102,20 +106,22 @@ std::string bash(const DocCommand& program) {
                     "  case $command in\n";
   out += bash_case(program, program);
   for (const DocCommand& c : program.commands) out += bash_case(program, c);
-  out += "  esac\n"
-         "  if [[ $cur == -?* || ( $cur == - && -n $options ) ]]; then\n"
-         "    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
-         "    return\n"
-         "  fi\n"
-         "  if [[ -n $words ]]; then\n"
-         "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
-         "  fi\n"
-         "  if [[ -n $files ]]; then\n"
-         "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\")\n"
-         "    compopt -o filenames 2> /dev/null || :  # not while it is tested\n"
-         "  fi\n"
-         "}\n"
-         "complete -F _" + name + " " + name + "\n";
+  out +=
+      "  esac\n"
+      "  if [[ $cur == -?* || ( $cur == - && -n $options ) ]]; then\n"
+      "    mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+      "    return\n"
+      "  fi\n"
+      "  if [[ -n $words ]]; then\n"
+      "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+      "  fi\n"
+      "  if [[ -n $files ]]; then\n"
+      "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\")\n"
+      "    compopt -o filenames 2> /dev/null || :  # not while it is tested\n"
+      "  fi\n"
+      "}\n"
+      "complete -F _" +
+      name + " " + name + "\n";
   return out;
 }
 
@@ -154,7 +160,8 @@ std::string zsh(const DocCommand& program) {
   const std::string name = program.name;
   std::string out = "#compdef " + name + "\n# zsh completion of " + name + ", made by `" + name +
                     " completions zsh`\n_" + name +
-                    "() {\n  local curcontext=$curcontext state line command= i\n  local -a commands\n  typeset -A opt_args\n  commands=(\n";
+                    "() {\n  local curcontext=$curcontext state line command= i\n  local -a commands\n  typeset -A "
+                    "opt_args\n  commands=(\n";
   for (const DocCommand& c : program.commands) {
     std::string help;
     for (const char ch : c.summary()) help += ch == ':' ? "\\:" : std::string(1, ch);
@@ -166,14 +173,16 @@ std::string zsh(const DocCommand& program) {
          "        break\n        ;;\n    esac\n  done\n  case $command in\n";
   for (const DocCommand& c : program.commands) {
     out += "    " + c.name + ")\n      " + zsh_arguments(program, c);
-    for (const DocOption& o : positionals_of(c)) out += " \\\n        " + quoted((o.several ? "*" : "") + zsh_action(o), "'\\''");
+    for (const DocOption& o : positionals_of(c))
+      out += " \\\n        " + quoted((o.several ? "*" : "") + zsh_action(o), "'\\''");
     out += "\n      ;;\n";
   }
   out += "    *)\n      " + zsh_arguments(program, program) +
          " \\\n        '1: :->first' \\\n        '*:file:_files'\n"
-         "      if [[ $state == first ]]; then\n        _describe -t commands command commands\n        _files\n      fi\n      ;;\n"
-         "  esac\n}\nif [[ $funcstack[1] == _" + name + " ]]; then\n  _" + name + " \"$@\"\nelse\n  compdef _" + name + " " +
-         name + "\nfi\n";
+         "      if [[ $state == first ]]; then\n        _describe -t commands command commands\n        _files\n      "
+         "fi\n      ;;\n"
+         "  esac\n}\nif [[ $funcstack[1] == _" +
+         name + " ]]; then\n  _" + name + " \"$@\"\nelse\n  compdef _" + name + " " + name + "\nfi\n";
   return out;
 }
 
@@ -189,7 +198,8 @@ std::string fish(const DocCommand& program) {
   const std::string name = program.name;
   std::string out = "# fish completion of " + name + ", made by `" + name + " completions fish`\n";
   for (const DocCommand& c : program.commands)
-    out += "complete -c " + name + " -n __fish_use_subcommand -a " + c.name + " -d " + quoted(c.summary(), "\\'") + "\n";
+    out +=
+        "complete -c " + name + " -n __fish_use_subcommand -a " + c.name + " -d " + quoted(c.summary(), "\\'") + "\n";
   const std::string no_command = " -n 'not __fish_seen_subcommand_from " + joined(command_names(program)) + "'";
   for (const DocOption& o : options_of(program, program))
     out += fish_option(o.group == kCommonGroup ? "" : no_command, name, o);
@@ -212,8 +222,9 @@ std::string fish(const DocCommand& program) {
 bool names_file(const DocOption& o) {
   static constexpr std::string_view kFiles[] = {"FILE", "DIR", "KERNEL", "JOB", "BUNDLE", "A", "B"};
   const std::string& word = o.positional ? o.names[0] : o.value;
-  return std::any_of(std::begin(kFiles), std::end(kFiles),
-                     [&](std::string_view file) { return word == file || (file.size() > 1 && word.starts_with(file)); });
+  return std::any_of(std::begin(kFiles), std::end(kFiles), [&](std::string_view file) {
+    return word == file || (file.size() > 1 && word.starts_with(file));
+  });
 }
 
 std::string completion_script(const DocCommand& program, const std::string& shell) {

@@ -169,7 +169,9 @@ void offer_words(DocCommand& command, const std::string& argument, std::vector<s
 void add_docs_commands(CLI::App& app, std::string& shell, std::string& output) {
   const std::string name = app.get_name();
   CLI::App* completions = app.add_subcommand("completions", "Print a completion script for a shell");
-  completions->add_option("SHELL", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completions->add_option("SHELL", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   completions->add_option("-o,--output", output, "Output, or - for standard output")->type_name("FILE");
   completions->footer("Examples:\n  eval \"$(" + name + " completions bash)\"\n  " + name +
                       " completions zsh -o ~/.zfunc/_" + name + "\n  " + name +

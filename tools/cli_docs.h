@@ -13,15 +13,15 @@ class App;
 namespace tile::cli {
 
 struct DocOption {
-  std::vector<std::string> names;    ///< "-o", "--output"; a positional argument has its one name without dashes
-  std::string group;                 ///< heading in the help
+  std::vector<std::string> names;  ///< "-o", "--output"; a positional argument has its one name without dashes
+  std::string group;               ///< heading in the help
   std::string help;
-  std::string value;                 ///< what the help calls the value; empty: a flag
+  std::string value;  ///< what the help calls the value; empty: a flag
   std::string default_text;
   std::vector<std::string> choices;  ///< all values that are accepted, or those that a completion offers
   bool positional = false, required = false;
-  bool several = false;              ///< any number of values or repetitions
-  bool optional_value = false;       ///< --name or --name=VALUE
+  bool several = false;         ///< any number of values or repetitions
+  bool optional_value = false;  ///< --name or --name=VALUE
 };
 
 struct DocSection {

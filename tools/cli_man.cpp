@@ -92,10 +92,11 @@ std::string man_page(const DocCommand& program, const std::string& version) {
     out += ".SH " + (s.title.empty() ? "NOTES" : upper(plain(s.title))) + "\n";
     add_lines(out, s.lines);
   }
-  out += ".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nNot empty: no colours, unless \\fB\\-\\-color=always\\fR is given.\n"
-         ".TP\n\\fBCLICOLOR_FORCE\\fR\nNeither empty nor 0: colours even where standard error is no terminal.\n"
-         ".TP\n\\fBCLICOLOR\\fR\n0: no colours.\n"
-         ".TP\n\\fBTERM\\fR\n\"dumb\" or unset: no colours.\n";
+  out +=
+      ".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nNot empty: no colours, unless \\fB\\-\\-color=always\\fR is given.\n"
+      ".TP\n\\fBCLICOLOR_FORCE\\fR\nNeither empty nor 0: colours even where standard error is no terminal.\n"
+      ".TP\n\\fBCLICOLOR\\fR\n0: no colours.\n"
+      ".TP\n\\fBTERM\\fR\n\"dumb\" or unset: no colours.\n";
   out += ".SH SEE ALSO\n" + std::string(program.name == "tileasm" ? "\\fBtilevm\\fR(1)" : "\\fBtileasm\\fR(1)") + "\n";
   return out;
 }

@@ -61,10 +61,10 @@ struct Settings {
 
 void add_print_options(CLI::App& app, tile::PrintOptions& print) {
   app.add_flag("--debug-info", print.debug_info, "Print debug locations");
-  app.add_flag_callback("--no-names", [&print] { print.pretty_names = false; },
-                        "Number all values instead of keeping their names");
-  app.add_flag_callback("--bare", [&print] { print.module_wrapper = false; },
-                        "Print the items without the module around them");
+  app.add_flag_callback(
+      "--no-names", [&print] { print.pretty_names = false; }, "Number all values instead of keeping their names");
+  app.add_flag_callback(
+      "--bare", [&print] { print.module_wrapper = false; }, "Print the items without the module around them");
 }
 
 void add_inputs(CLI::App& app, std::vector<std::string>& inputs, const char* help = kInputs) {
@@ -87,7 +87,8 @@ void add_translations(CLI::App& app, Settings& s) {
       ->type_name("VERSION")
       ->check(CLI::IsMember({"13.1", "13.2", "13.3", "13.4", "13.5"}));
   as->add_flag("--provisional", s.as.provisional, kVersions);
-  as->add_flag_callback("--no-validate", [&s] { s.as.validate = false; }, "Do not check the rules of the language");
+  as->add_flag_callback(
+      "--no-validate", [&s] { s.as.validate = false; }, "Do not check the rules of the language");
   as->footer(R"(Examples:
   tileasm as k.tile                          k.tilebc
   tileasm as k.tile -o out/                  out/k.tilebc
@@ -175,7 +176,9 @@ void add_references(CLI::App& app, Settings& s) {
 }
 
 DocCommand describe_all(const CLI::App& app) {
-  const auto words = [](const std::vector<std::string_view>& v) { return std::vector<std::string>(v.begin(), v.end()); };
+  const auto words = [](const std::vector<std::string_view>& v) {
+    return std::vector<std::string>(v.begin(), v.end());
+  };
   DocCommand doc = describe(app);
   std::vector<std::string> both = words(code_names());
   const std::vector<std::string> names = words(mnemonics());
@@ -203,8 +206,8 @@ int run_command(const CLI::App& app, const std::string& command, const Settings&
   if (command == "explain") return run_explain(s.what, s.common);
   const DocCommand doc = describe_all(app);
   tile::Diagnostics diags;
-  (void)write_output(s.docs_output,
-                     command == "man" ? man_page(doc, build_version()) : completion_script(doc, s.shell), diags)
+  (void)write_output(s.docs_output, command == "man" ? man_page(doc, build_version()) : completion_script(doc, s.shell),
+                     diags)
       .ok();
   return report(diags, s.common);
 }
@@ -233,8 +236,9 @@ int run(int argc, char** argv) {
     const std::string command = commands[0]->get_name();
     for (const CLI::Option* o : app.get_options())
       if (o->count() > 0 && o->get_group() != kCommonGroup)
-        return usage_error("tileasm", command + ": '" + (o->get_positional() ? o->results()[0] : o->get_name()) + "' is not expected",
-                           s.common, "see tileasm " + command + " --help");
+        return usage_error(
+            "tileasm", command + ": '" + (o->get_positional() ? o->results()[0] : o->get_name()) + "' is not expected",
+            s.common, "see tileasm " + command + " --help");
     return run_command(app, command, s);
   }
   if (s.short_inputs.empty()) {

@@ -32,7 +32,8 @@ std::vector<std::string> item_lines(const Module& m, uint32_t item) {
 std::map<std::string, uint32_t> items(const Module& m) {
   std::map<std::string, uint32_t> out;
   for (const uint32_t item : m.order)
-    out[(item & Module::kGlobalBit) ? "global @" + std::string(m.str(m.globals[item & ~Module::kGlobalBit].name)) : "entry @" + std::string(m.str(m.functions[item].name))] = item;
+    out[(item & Module::kGlobalBit) ? "global @" + std::string(m.str(m.globals[item & ~Module::kGlobalBit].name))
+                                    : "entry @" + std::string(m.str(m.functions[item].name))] = item;
   return out;
 }
 
@@ -87,17 +88,29 @@ void print_stats(const std::string& file, const Loaded& loaded, bool json) {
   const auto encoded = encode_tilebc(m, quiet);
   const Version needs = required_version(m);
   if (json) {
-    nlohmann::ordered_json j{{"file", file}, {"form", kind_name(loaded.kind)}, {"needs", "13." + std::to_string(needs.minor)},
-                             {"entries", m.functions.size()}, {"globals", m.globals.size()}, {"instructions", instructions}, {"values", values},
-                             {"regions", regions}, {"types", m.types.size()}, {"tilebc_bytes", encoded ? encoded->size() : 0}, {"operations", by_op}};
+    nlohmann::ordered_json j{{"file", file},
+                             {"form", kind_name(loaded.kind)},
+                             {"needs", "13." + std::to_string(needs.minor)},
+                             {"entries", m.functions.size()},
+                             {"globals", m.globals.size()},
+                             {"instructions", instructions},
+                             {"values", values},
+                             {"regions", regions},
+                             {"types", m.types.size()},
+                             {"tilebc_bytes", encoded ? encoded->size() : 0},
+                             {"operations", by_op}};
     std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return;
   }
-  std::printf("%s: %s, needs Tile IR 13.%d\n  entries %zu, globals %zu, instructions %zu, values %zu, regions %zu, types %zu, tilebc %zu bytes\n", file.c_str(),
-              kind_name(loaded.kind), needs.minor, m.functions.size(), m.globals.size(), instructions, values, regions, m.types.size(), encoded ? encoded->size() : 0);
+  std::printf(
+      "%s: %s, needs Tile IR 13.%d\n  entries %zu, globals %zu, instructions %zu, values %zu, regions %zu, types %zu, "
+      "tilebc %zu bytes\n",
+      file.c_str(), kind_name(loaded.kind), needs.minor, m.functions.size(), m.globals.size(), instructions, values,
+      regions, m.types.size(), encoded ? encoded->size() : 0);
   std::vector<std::pair<size_t, std::string>> sorted;
   for (const auto& [name, n] : by_op) sorted.emplace_back(n, name);
-  std::sort(sorted.begin(), sorted.end(), [](const auto& l, const auto& r) { return l.first != r.first ? l.first > r.first : l.second < r.second; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& l, const auto& r) { return l.first != r.first ? l.first > r.first : l.second < r.second; });
   for (const auto& [n, name] : sorted) std::printf("  %6zu %s\n", n, name.c_str());
 }
 

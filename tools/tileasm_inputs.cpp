@@ -98,7 +98,8 @@ bool Outputs::is_folder() const {
 
 Status Outputs::check(Diagnostics& diags) const {
   if (!several_ || is_folder()) return {};
-  return usage(diags, output_.empty() ? "several inputs, but no -o" : "several inputs, but -o " + output_ + " is no folder",
+  return usage(diags,
+               output_.empty() ? "several inputs, but no -o" : "several inputs, but -o " + output_ + " is no folder",
                "name the folder for the outputs, as -o DIR/");
 }
 
@@ -114,7 +115,8 @@ Result<std::string> Outputs::path(const Input& input, const std::string& ending,
     return usage(diags, input_name(input.path) + ": " + path.string() + " is the output of another input already", "");
   fs::create_directories(path.parent_path(), error);
   if (error)
-    return diags.error(Code::E0902, file_place(path.parent_path().string()), "cannot make the folder: " + error.message());
+    return diags.error(Code::E0902, file_place(path.parent_path().string()),
+                       "cannot make the folder: " + error.message());
   return path.string();
 }
 

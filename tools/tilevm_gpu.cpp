@@ -46,6 +46,21 @@ int no_gpu_part(const std::string& what, const CommonOptions& common) {
   return report(diags, common);
 }
 
+std::vector<DocCommand> gpu_doc_commands() {
+  std::vector<DocCommand> out;
+#ifdef TILEVM_WITH_GPU
+  for (const auto& [name, about] : {std::pair{"devices", "Show the GPUs, their driver, the assembler and the cache of compiled kernels"},
+                                    {"cache", "Look at the cache of compiled kernels, clean it, or fill it ahead of time"},
+                                    {"bench", "Time a kernel on the GPU"}}) {
+    DocCommand& c = out.emplace_back();
+    c.name = name;
+    c.about = about;
+    c.sections.push_back({"Examples", {std::string("  tilevm ") + name + " --help"}});
+  }
+#endif
+  return out;
+}
+
 #ifndef TILEVM_WITH_GPU
 
 int finish_gpu(const CLI::App& app, GpuSettings&, LaunchSettings&, const std::string&, const CommonOptions& common) {

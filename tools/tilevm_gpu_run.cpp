@@ -83,8 +83,12 @@ void print_remarks(const CompiledKernel& kernel, const Module& module, const Fun
 }
 
 int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, const std::string& program, const CommonOptions& common) {
-  if (app.count("--gpu") > 0 && s.gpu.empty()) s.gpu = "auto";
-  if (app.count("--remarks") > 0 && s.remarks.empty()) s.remarks = "text";
+  const auto given = [&](const char* name) {  // not every command has every option
+    const CLI::Option* o = app.get_option_no_throw(name);
+    return o && o->count() > 0;
+  };
+  if (given("--gpu") && s.gpu.empty()) s.gpu = "auto";
+  if (given("--remarks") && s.remarks.empty()) s.remarks = "text";
   if (s.gpu.empty() && s.both) s.gpu = "auto";
   const bool number = !s.gpu.empty() && s.gpu.size() <= 4 && s.gpu.find_first_not_of("0123456789") == std::string::npos;
   if (!s.gpu.empty() && s.gpu != "auto" && s.gpu != "emulate" && !number)
@@ -98,10 +102,10 @@ int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, cons
       return usage_error(program, "--emit: '" + kind + "' is not known", common, "write plan, llvm, ptx, cubin or sass, and =FILE behind it for a file");
     if ((kind == "cubin" || kind == "sass" || kind == "ptx") && s.emulate()) return usage_error(program, "--emit " + kind + ": the emulation has none", common);
   }
-  if (app.count("--cpu") > 0 && !s.gpu.empty() && !s.both) return usage_error(program, "--cpu and --gpu exclude each other", common, "--both runs on both");
+  if (given("--cpu") && !s.gpu.empty() && !s.both) return usage_error(program, "--cpu and --gpu exclude each other", common, "--both runs on both");
   if (s.gpu.empty() && s.emit.empty()) {
     for (const char* name : {"--target", "-O", "--remarks", "--lineinfo", "--plan", "--no-cache", "--emulate-seed", "--emulate-policy"})
-      if (app.get_option_no_throw(name) && app.count(name) > 0) return usage_error(program, std::string(name) + " needs --gpu or --emit", common);
+      if (given(name)) return usage_error(program, std::string(name) + " needs --gpu or --emit", common);
     return kOk;
   }
   launch.both = s.both;

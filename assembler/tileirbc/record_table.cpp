@@ -10,14 +10,20 @@ namespace tile::tileirbc {
 uint32_t RecordTable::add(std::string_view record) {
   grow(used_ + 1);
   const uint64_t hash = std::hash<std::string_view>{}(record);
-  uint32_t& slot = find(record, hash);
-  if (slot == 0) {
+  Slot& slot = find(record, hash);
+  if (slot.record == 0) {
     const Range bytes = store(record);
     records_.push_back({bytes, bytes, hash});
-    slot = static_cast<uint32_t>(records_.size());
+    slot = {tag(hash), static_cast<uint32_t>(records_.size())};
     ++used_;
   }
-  return slot - 1;
+  return slot.record - 1;
+}
+
+uint32_t RecordTable::add_unique(std::string_view record) {
+  const Range bytes = store(record);
+  records_.push_back({bytes, bytes, 0});
+  return static_cast<uint32_t>(records_.size()) - 1;
 }
 
 void RecordTable::reserve(size_t n) {
@@ -30,16 +36,16 @@ void RecordTable::reserve(size_t n) {
 uint32_t RecordTable::place(uint32_t at, std::string_view key, std::string_view record) {
   grow(used_ + 1);
   const uint64_t hash = std::hash<std::string_view>{}(key);
-  uint32_t& slot = find(key, hash);
+  Slot& slot = find(key, hash);
   Record& r = records_[at];
   r.bytes = store(record);
-  if (slot == 0) {
+  if (slot.record == 0) {
     r.key = key == record ? r.bytes : store(key);
     r.hash = hash;
-    slot = at + 1;
+    slot = {tag(hash), at + 1};
     ++used_;
   }
-  return standard_[at] = slot - 1;
+  return standard_[at] = slot.record - 1;
 }
 
 RecordTable::Range RecordTable::store(std::string_view s) {
@@ -48,23 +54,23 @@ RecordTable::Range RecordTable::store(std::string_view s) {
   return {begin, s.size()};
 }
 
-uint32_t& RecordTable::find(std::string_view key, uint64_t hash) {
+RecordTable::Slot& RecordTable::find(std::string_view key, uint64_t hash) {
   for (size_t i = hash & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
-    uint32_t& slot = slots_[i];
-    if (slot == 0) return slot;
-    const Record& r = records_[slot - 1];
-    if (r.hash == hash && view(r.key) == key) return slot;
+    Slot& slot = slots_[i];
+    if (slot.record == 0) return slot;
+    if (slot.tag != tag(hash)) continue;
+    if (const Record& r = records_[slot.record - 1]; r.hash == hash && view(r.key) == key) return slot;
   }
 }
 
 void RecordTable::grow(size_t records) {
   if (2 * records <= slots_.size()) return;
-  const std::vector<uint32_t> old = std::move(slots_);
-  slots_.assign(std::bit_ceil(std::max<size_t>(4 * records, 16)), 0);
-  for (uint32_t slot : old) {
-    if (slot == 0) continue;
-    size_t i = records_[slot - 1].hash & (slots_.size() - 1);
-    while (slots_[i] != 0) i = (i + 1) & (slots_.size() - 1);
+  const std::vector<Slot> old = std::move(slots_);
+  slots_.assign(std::bit_ceil(std::max<size_t>(2 * records, 16)), {});  // small tables stay in the cache
+  for (const Slot& slot : old) {
+    if (slot.record == 0) continue;
+    size_t i = records_[slot.record - 1].hash & (slots_.size() - 1);
+    while (slots_[i].record != 0) i = (i + 1) & (slots_.size() - 1);
     slots_[i] = slot;
   }
 }

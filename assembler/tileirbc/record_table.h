@@ -45,6 +45,8 @@ class RecordTable {
  public:
   /// The index of a record that is its own key.
   uint32_t add(std::string_view record);
+  /// The index of a record that no other one equals and that is not looked for later.
+  uint32_t add_unique(std::string_view record);
   /// Makes `n` empty records, for place().
   void reserve(size_t n);
   /// Gives record `at` its bytes. Of the records with one key the first that is placed is the one that add() finds;
@@ -67,15 +69,20 @@ class RecordTable {
     Range key, bytes;
     uint64_t hash = 0;
   };
+  struct Slot {
+    uint32_t tag = 0;     // of the hash, so that records with other keys are rarely looked at
+    uint32_t record = 0;  // 0: free, else 1 + its index
+  };
+  static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
   [[nodiscard]] std::string_view view(const Range& r) const { return std::string_view(arena_).substr(r.begin, r.size); }
   Range store(std::string_view s);
   /// The slot of the record with this key, or the free one where it belongs.
-  uint32_t& find(std::string_view key, uint64_t hash);
+  Slot& find(std::string_view key, uint64_t hash);
   void grow(size_t records);
 
   std::string arena_;
   std::vector<Record> records_;
-  std::vector<uint32_t> slots_;     // open addressing, at most half full: 0 free, else 1 + index of a record
+  std::vector<Slot> slots_;         // open addressing, at most half full
   size_t used_ = 0;                 // slots
   std::vector<uint32_t> standard_;  // of the records with a given place
 };

@@ -45,7 +45,10 @@ uint64_t Writer::location(LocId id) {
       break;
     }
   }
-  if (record.size() != 0) reference = 1 + uint64_t{debug_.add(record.view())};
+  // Locations of the module differ, and so do their records where nothing is lost and no given record can be equal.
+  const bool unique = l.kind == Loc::Kind::Scoped && l.end_line == 0 && l.end_column == 0 && !follows_;
+  if (record.size() != 0)
+    reference = 1 + uint64_t{unique ? debug_.add_unique(record.view()) : debug_.add(record.view())};
   return location_ref_[id] = reference;
 }
 

@@ -125,7 +125,10 @@ static_assert(sizeof(LaunchConfig) == 56);
 
 // Functions that older drivers lack; nullptr there.
 #define TILE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                          \
-  X(launch_ex, "cuLaunchKernelEx", (const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra))
+  X(launch_ex, "cuLaunchKernelEx", (const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra)) \
+  X(tensor_map_encode, "cuTensorMapEncodeTiled",                                                                 \
+    (void* map, int type, unsigned rank, DevicePtr address, const uint64_t* dims, const uint64_t* strides,       \
+     const uint32_t* box, const uint32_t* steps, int interleave, int swizzle, int promotion, int fill))
 
 /// Facts of a device.
 struct DeviceFacts {

@@ -30,9 +30,14 @@ Result<std::shared_ptr<Gpu>> Gpu::open(Diagnostics& diags, int ordinal) {
   if (!d.check(d.context_retain(&context, gpu->device_), "cuDevicePrimaryCtxRetain", diags)) return Failed;
   gpu->context_ = context;
   if (!gpu->enter(diags)) return Failed;
-  if (!d.check(d.stream_create(&gpu->stream_, kStreamNonBlocking), "cuStreamCreate", diags)) return Failed;
-  if (!d.check(d.event_create(&gpu->start_, kEventDefault), "cuEventCreate", diags)) return Failed;
-  if (!d.check(d.event_create(&gpu->stop_, kEventDefault), "cuEventCreate", diags)) return Failed;
+  Stream stream = nullptr;
+  if (!d.check(d.stream_create(&stream, kStreamNonBlocking), "cuStreamCreate", diags)) return Failed;
+  gpu->stream_ = stream;
+  for (Event* event : {&gpu->start_, &gpu->stop_}) {
+    Event made = nullptr;
+    if (!d.check(d.event_create(&made, kEventDefault), "cuEventCreate", diags)) return Failed;
+    *event = made;
+  }
   return gpu;
 }
 
@@ -56,9 +61,9 @@ LoadedKernel::~LoadedKernel() {
 Status Gpu::enter(Diagnostics& diags) const { return driver_.check(driver_.context_set(context_), "cuCtxSetCurrent", diags); }
 
 Result<DeviceMemory> Gpu::allocate(size_t bytes, const std::string& what, Diagnostics& diags) const {
-  DeviceMemory memory;
-  // An empty array needs an address too: pointers to it may be formed.
-  const DriverStatus status = driver_.memory_allocate(&memory.address_, bytes ? bytes : 1);
+  // An empty array needs an address too: pointers to it may be formed. What a failed call left in its result is not to be freed.
+  DevicePtr address = 0;
+  const DriverStatus status = driver_.memory_allocate(&address, bytes ? bytes : 1);
   if (status == kOutOfMemory) {
     size_t free = 0, total = 0;
     std::string left;
@@ -66,15 +71,19 @@ Result<DeviceMemory> Gpu::allocate(size_t bytes, const std::string& what, Diagno
     return diags.error(Code::E0914, Place{}, "the device has not enough memory for " + what + " of " + std::to_string(bytes) + " bytes" + left);
   }
   if (!driver_.check(status, "cuMemAlloc", diags)) return Failed;
+  DeviceMemory memory;
   memory.gpu_ = this;
+  memory.address_ = address;
   memory.size_ = bytes;
   return memory;
 }
 
 Result<SharedMemory> Gpu::allocate_shared(size_t bytes, Diagnostics& diags) const {
+  void* data = nullptr;
+  if (!driver_.check(driver_.host_allocate(&data, bytes, kHostAllocPortable | kHostAllocMapped), "cuMemHostAlloc", diags)) return Failed;
   SharedMemory memory;
-  if (!driver_.check(driver_.host_allocate(&memory.data_, bytes, kHostAllocPortable | kHostAllocMapped), "cuMemHostAlloc", diags)) return Failed;
   memory.gpu_ = this;
+  memory.data_ = data;
   memory.size_ = bytes;
   std::memset(memory.data_, 0, bytes);
   if (!driver_.check(driver_.host_device_pointer(&memory.address_, memory.data_, 0), "cuMemHostGetDevicePointer", diags)) return Failed;
@@ -100,12 +109,14 @@ Status Gpu::fill(const DeviceMemory& to, uint8_t value, Diagnostics& diags) cons
 }
 
 Result<LoadedKernel> Gpu::load(std::span<const uint8_t> cubin, const std::string& symbol, uint32_t shared_bytes, Diagnostics& diags) const {
-  LoadedKernel kernel;
-  const DriverStatus status = driver_.module_load(&kernel.module_, cubin.data());
+  ModuleHandle module = nullptr;
+  const DriverStatus status = driver_.module_load(&module, cubin.data());
   if (status == kNoBinaryForGpu || status == kInvalidImage)
     return diags.error(Code::E0913, Place{}, "the compiled kernel cannot be loaded into " + facts_.name + " (sm_" + std::to_string(facts_.sm) + "): " + driver_.describe(status));
   if (!driver_.check(status, "cuModuleLoadData", diags)) return Failed;
+  LoadedKernel kernel;
   kernel.gpu_ = this;
+  kernel.module_ = module;
   const DriverStatus found = driver_.module_function(&kernel.function_, kernel.module_, symbol.c_str());
   if (found == kNotFound) return diags.error(Code::E0913, Place{}, "the compiled module has no kernel '" + symbol + "'");
   if (!driver_.check(found, "cuModuleGetFunction", diags)) return Failed;

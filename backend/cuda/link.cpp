@@ -160,6 +160,17 @@ class DriverLinker : public Linker {
   [[nodiscard]] const std::string& version() const override { return version_; }
 
   [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const override {
+    if (const size_t at = request.ptx.find(".version "); at != std::string::npos) {
+      char* end = nullptr;
+      const unsigned long major = std::strtoul(request.ptx.c_str() + at + 9, &end, 10), minor = *end == '.' ? std::strtoul(end + 1, nullptr, 10) : 0;
+      const unsigned most = highest_ptx_version(driver_.version());
+      if (major < 100 && minor < 10 && major * 10 + minor > most) {
+        const int needed = driver_for_ptx(static_cast<unsigned>(major * 10 + minor));
+        return diags.error(Code::E0911, Place{}, "code for " + request.target + " is PTX " + std::to_string(major) + "." + std::to_string(minor) + "; the driver for CUDA " + driver_.version_text() +
+                                                     " takes PTX up to " + std::to_string(most / 10) + "." + std::to_string(most % 10),
+                           "update NVIDIA's driver to one for CUDA " + std::to_string(needed / 1000) + "." + std::to_string(needed % 1000 / 10) + ", or install ptxas (pip install nvidia-cuda-nvcc)");
+      }
+    }
     std::vector<char> info(1 << 16), errors(1 << 16);
     std::vector<JitOption> options;
     std::vector<void*> values;

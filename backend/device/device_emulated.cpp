@@ -4,6 +4,7 @@
 #include "backend/device/device_gpu.h"
 #include "backend/device/launch_data.h"
 #include "backend/device/mailbox.h"
+#include "backend/device/tensor_maps.h"
 #include "backend/emulate/emulate.h"
 #include "backend/ptx/target.h"
 
@@ -25,17 +26,6 @@ class EmulatedDevice : public Device {
   }
 
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
-    auto& kernel = kernels_[&entry];
-    if (!kernel) {
-      auto made = compile_emulated(*module_, entry, options_.build.compile, diags);
-      if (!made) return Failed;
-      kernel = *std::move(made);
-      if (options_.built) {
-        BuiltKernel built;
-        built.compiled = kernel->kernel();
-        options_.built(entry, built);
-      }
-    }
     EmulatedMemory memory;
     std::vector<uint64_t> buffers, params;
     const auto names = buffer_names(args);
@@ -52,6 +42,26 @@ class EmulatedDevice : public Device {
     params.push_back(add(box.data(), box.size(), "the mailbox"));
     for (const auto& g : globals_) params.push_back(add(g.data, g.size, g.name));
     if (diags.has_errors()) return Failed;
+
+    // A kernel with bulk copies if this launch's arrays allow them, else one without.
+    const EmulatedKernel* kernel = prepare(entry, true, diags);
+    if (!kernel) return Failed;
+    std::vector<EmulatedTensorMap> maps(kernel->kernel().maps.size());
+    const auto address_of = [&](const FlatParam& p) { return p.buffer < 0 ? p.bits : buffers[static_cast<size_t>(p.buffer)] + p.byte_offset; };
+    for (size_t k = 0; k < maps.size(); ++k) {
+      TensorMapRequest request;
+      std::string why = tensor_map_request(kernel->kernel().maps[k], args, address_of, request);
+      if (why.empty()) why = encode_tensor_map(request, maps[k]);
+      if (!why.empty()) {
+        kernel = prepare(entry, false, diags);
+        if (!kernel) return Failed;
+        maps.clear();
+      }
+    }
+    if (!maps.empty()) {
+      const uint64_t first = add(reinterpret_cast<std::byte*>(maps.data()), maps.size() * sizeof(EmulatedTensorMap), "the tensor maps");
+      for (size_t k = 0; k < maps.size(); ++k) params.push_back(first + k * sizeof(EmulatedTensorMap));
+    }
 
     EmulateOptions run;
     run.threads = options.threads;
@@ -73,12 +83,29 @@ class EmulatedDevice : public Device {
   }
 
  private:
+  /// The entry compiled with or without bulk copies; nullptr after an error.
+  const EmulatedKernel* prepare(const Function& entry, bool bulk_copies, Diagnostics& diags) {
+    auto& kernel = kernels_[{&entry, bulk_copies}];
+    if (kernel) return kernel.get();
+    CompileOptions options = options_.build.compile;
+    if (!bulk_copies) options.plan["tma"] = "off";
+    auto made = compile_emulated(*module_, entry, options, diags);
+    if (!made) return nullptr;
+    kernel = *std::move(made);
+    if (options_.built) {
+      BuiltKernel built;
+      built.compiled = kernel->kernel();
+      options_.built(entry, built);
+    }
+    return kernel.get();
+  }
+
   std::shared_ptr<const ValidModule> module_;
   GpuOptions options_;
   Memory owner_;
   std::vector<Memory::Allocation> globals_;
   AlignedBytes mailbox_;
-  std::map<const Function*, std::unique_ptr<EmulatedKernel>> kernels_;
+  std::map<std::pair<const Function*, bool>, std::unique_ptr<EmulatedKernel>> kernels_;
 };
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <map>
 
 #include "backend/device/launch_data.h"
+#include "backend/cuda/tensor_map.h"
 #include "backend/device/mailbox.h"
+#include "backend/device/tensor_maps.h"
 #include "backend/ptx/target.h"
 
 namespace tile {
@@ -53,14 +55,15 @@ class GpuDeviceImpl : public GpuDevice {
 
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
     if (!gpu_->check_grid(grid, diags)) return Failed;
-    const auto ready = prepare(entry, diags);
-    if (!ready) return Failed;
     std::vector<DeviceMemory> buffers;
-    if (!upload(args, buffers, diags)) return Failed;
+    if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
+    DeviceMemory maps;
+    const auto ready = prepare_for(entry, args, buffers, maps, diags);
+    if (!ready) return Failed;
     const auto box = mailbox_bytes();
     reset_mailbox(box);
     Diagnostics faults;
-    const auto seconds = gpu_->launch((*ready)->loaded, shape((*ready)->built, grid), words(args, buffers), options.cancel, faults);
+    const auto seconds = gpu_->launch((*ready)->loaded, shape((*ready)->built, grid), words(args, buffers, maps, (*ready)->maps.size()), options.cancel, faults);
     // A trap in the mailbox says more than the error that the driver makes of it.
     const bool trapped = report_trap(box, **module_, entry, diags);
     if (seconds || trapped) deliver_prints(box, **module_, entry, options.print, diags);
@@ -85,20 +88,47 @@ class GpuDeviceImpl : public GpuDevice {
   struct Ready {
     BuiltKernel built;
     cuda::LoadedKernel loaded;
+    std::vector<TensorMapSpec> maps;
   };
 
-  [[nodiscard]] Result<Ready*> prepare(const Function& entry, Diagnostics& diags) {
+  /// The entry built with or without bulk copies.
+  [[nodiscard]] Result<Ready*> prepare(const Function& entry, Diagnostics& diags, bool bulk_copies = true) {
     if (!gpu_->enter(diags)) return Failed;
-    if (const auto it = ready_.find(&entry); it != ready_.end()) return it->second.get();
-    auto built = build_kernel(*module_, entry, options_.build, *linker_, cache_, diags);
+    auto& slot = ready_[{&entry, bulk_copies}];
+    if (slot) return slot.get();
+    BuildOptions options = options_.build;
+    if (!bulk_copies) options.compile.plan["tma"] = "off";
+    auto maps = tensor_maps(*module_, entry, options.compile, diags);
+    if (!maps) return Failed;
+    auto built = build_kernel(*module_, entry, options, *linker_, cache_, diags);
     if (!built) return Failed;
     auto ready = std::make_unique<Ready>();
     ready->built = *std::move(built);
+    ready->maps = *std::move(maps);
     if (options_.built) options_.built(entry, ready->built);
     auto loaded = gpu_->load(ready->built.kernel.cubin, ready->built.kernel.symbol, ready->built.kernel.shared_bytes, diags);
     if (!loaded) return Failed;
     ready->loaded = *std::move(loaded);
-    return (ready_[&entry] = std::move(ready)).get();
+    return (slot = std::move(ready)).get();
+  }
+
+  /// The kernel for this launch, and its tensor maps in device memory: one with bulk copies if the driver encodes maps for these arrays.
+  [[nodiscard]] Result<Ready*> prepare_for(const Function& entry, const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, DeviceMemory& maps,
+                                           Diagnostics& diags) {
+    auto ready = prepare(entry, diags);
+    if (!ready || (*ready)->maps.empty()) return ready;
+    std::vector<cuda::TensorMap> encoded((*ready)->maps.size());
+    for (size_t k = 0; k < encoded.size(); ++k) {
+      const TensorMapSpec& spec = (*ready)->maps[k];
+      TensorMapRequest r;
+      const std::string why = tensor_map_request(spec, args, [&](const FlatParam& p) { return value(p, buffers); }, r);
+      if (!why.empty() || !cuda::encode_tensor_map(gpu_->driver(), {spec.element, r.address, r.rank, r.dims, r.strides, r.box, spec.swizzle, r.fill_nan, r.round_tf32}, encoded[k]))
+        return prepare(entry, diags, false);
+    }
+    auto memory = gpu_->allocate(encoded.size() * sizeof(cuda::TensorMap), "tensor maps", diags);
+    if (!memory || !gpu_->upload(*memory, encoded.data(), encoded.size() * sizeof(cuda::TensorMap), diags)) return Failed;
+    maps = *std::move(memory);
+    return ready;
   }
 
   [[nodiscard]] std::span<std::byte> mailbox_bytes() const { return {mailbox_.data(), mailbox_.size()}; }
@@ -127,11 +157,12 @@ class GpuDeviceImpl : public GpuDevice {
     return p.buffer < 0 ? p.bits : buffers[static_cast<size_t>(p.buffer)].address() + p.byte_offset;
   }
   /// A kernel of ours: words of 64 bits, then mailbox and globals.
-  [[nodiscard]] std::vector<LaunchParam> words(const LaunchArguments& args, const std::vector<DeviceMemory>& buffers) const {
+  [[nodiscard]] std::vector<LaunchParam> words(const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, const DeviceMemory& maps, size_t map_count) const {
     std::vector<LaunchParam> out;
     for (const FlatParam& p : args.params) out.push_back({value(p, buffers), 8});
     out.push_back({mailbox_.address(), 8});
     for (const DeviceMemory& g : globals_) out.push_back({g.address(), 8});
+    for (size_t k = 0; k < map_count; ++k) out.push_back({maps.address() + k * sizeof(cuda::TensorMap), 8});
     return out;
   }
   /// A kernel of another compiler: every parameter in its own size, nothing more.
@@ -148,12 +179,15 @@ class GpuDeviceImpl : public GpuDevice {
   cuda::Cache cache_;
   cuda::SharedMemory mailbox_;
   std::vector<DeviceMemory> globals_;
-  std::map<const Function*, std::unique_ptr<Ready>> ready_;
+  std::map<std::pair<const Function*, bool>, std::unique_ptr<Ready>> ready_;
 };
 
 Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) {
   if (!gpu_->check_grid(grid, diags)) return Failed;
-  const auto ready = prepare(entry, diags);
+  std::vector<DeviceMemory> buffers, peer_buffers;
+  if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
+  DeviceMemory maps;
+  const auto ready = prepare_for(entry, args, buffers, maps, diags);
   if (!ready) return Failed;
   const auto& ours = (*ready)->loaded;
   BenchResult result;
@@ -161,14 +195,12 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   result.local_bytes = ours.local_bytes();
   result.shared_bytes = ours.static_shared_bytes() + (*ready)->built.kernel.shared_bytes;
   result.threads = (*ready)->built.kernel.threads;
-  std::vector<DeviceMemory> buffers, peer_buffers;
-  if (!upload(args, buffers, diags)) return Failed;
   const bool with_peer = !options.peer_cubin.empty();
   if (with_peer && !upload(args, peer_buffers, diags)) return Failed;
   const LaunchShape our_shape = shape((*ready)->built, grid);
   // Kernels of NVIDIA's compiler know their own number of threads; they are launched with a block of one.
   const LaunchShape peer_shape{{grid[0], grid[1], grid[2]}, 1, 0, 1};
-  const auto our_params = words(args, buffers);
+  const auto our_params = words(args, buffers, maps, (*ready)->maps.size());
   const auto peer_params = with_peer ? natural(args, peer_buffers) : std::vector<LaunchParam>();
   cuda::LoadedKernel peer;
   if (with_peer) {

@@ -24,16 +24,18 @@ namespace tile::emu {
 struct Block;
 
 /// Device operations by name, for messages.
-#define TILE_DEVICE_OPS(X)                                                                                                              \
-  X(Start, "start") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared") X(LoadGlobal, "load global")   \
-  X(StoreGlobal, "store global") X(Atomic, "atomic") X(Fence, "fence") X(Barrier, "barrier") X(Shuffle, "shuffle") X(Vote, "vote")     \
-  X(CpAsync, "cp.async") X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(Ldmatrix, "ldmatrix") X(Mma, "mma")     \
-  X(WarpSync, "warp barrier") X(Uniform, "uniform value") X(Stmatrix, "stmatrix") X(NamedBarrier, "named barrier")                     \
-  X(MbarrierInit, "mbarrier init") X(MbarrierArrive, "mbarrier arrive") X(MbarrierWait, "mbarrier wait") X(FenceAsync, "proxy fence")  \
-  X(TmaLoad, "bulk load") X(TmaStore, "bulk store") X(BulkCommit, "bulk commit") X(BulkWait, "bulk wait") X(Wgmma, "wgmma")            \
-  X(WgmmaFence, "wgmma fence") X(WgmmaCommit, "wgmma commit") X(WgmmaWait, "wgmma wait") X(Accumulator, "wgmma accumulator access")    \
-  X(MaxRegisters, "setmaxnreg")                                                                                                        \
-  X(Math, "math") X(Trap, "trap") X(Exit, "exit")
+#define TILE_DEVICE_OPS(X)                                                                                      \
+  X(Start, "start") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared")         \
+  X(LoadGlobal, "load global") X(StoreGlobal, "store global") X(Atomic, "atomic") X(Fence, "fence")             \
+  X(Barrier, "barrier") X(Shuffle, "shuffle") X(Vote, "vote") X(CpAsync, "cp.async")                            \
+  X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(Ldmatrix, "ldmatrix") X(Mma, "mma")     \
+  X(WarpSync, "warp barrier") X(Uniform, "uniform value") X(Stmatrix, "stmatrix")                               \
+  X(NamedBarrier, "named barrier") X(MbarrierInit, "mbarrier init") X(MbarrierArrive, "mbarrier arrive")        \
+  X(MbarrierWait, "mbarrier wait") X(FenceAsync, "proxy fence") X(TmaLoad, "bulk load")                         \
+  X(TmaStore, "bulk store") X(BulkCommit, "bulk commit") X(BulkWait, "bulk wait") X(Wgmma, "wgmma")             \
+  X(WgmmaFence, "wgmma fence") X(WgmmaCommit, "wgmma commit") X(WgmmaWait, "wgmma wait")                        \
+  X(Accumulator, "wgmma accumulator access") X(MaxRegisters, "setmaxnreg") X(Math, "math") X(Trap, "trap")      \
+  X(Exit, "exit")
 enum class DeviceOp : uint8_t {
 #define X(name, text) name,
   TILE_DEVICE_OPS(X)
@@ -41,7 +43,8 @@ enum class DeviceOp : uint8_t {
 };
 const char* op_name(DeviceOp op);
 
-/// Thrown inside an operation after Block::fail has recorded why; never leaves it, since compiled frames cannot be unwound.
+/// Thrown inside an operation after Block::fail has recorded why; never leaves it, since compiled frames cannot be
+/// unwound.
 struct Stop {};
 
 enum class WaitFor : uint8_t { Nothing, Warp, Warpgroup, Barrier, NamedBarrier, Mbarrier };
@@ -64,11 +67,13 @@ struct Thread {
   uint32_t cp_committed = 0;                          ///< groups
   std::vector<CpAsyncCopy> copies;                    ///< not yet waited for, oldest first
   uint32_t wait_for = 0, wait_phase = 0;              ///< number of the mbarrier or named barrier, for reports
-  // wgmma: groups committed and waited for; an instruction issued since the last commit; no accumulator touched since the last fence.
+  // wgmma: groups committed and waited for; an instruction issued since the last commit; no accumulator touched since
+  // the last fence.
   uint32_t wg_committed = 0, wg_waited = 0;
   bool wg_open = false, wg_fenced = false;
   std::vector<std::pair<const void*, uint32_t>> accumulators;  ///< newest group that writes it
-  uint32_t bulk_committed = 0, bulk_waited = 0, bulk_issued = 0, bulk_site = 0;  ///< groups of bulk stores; site of the last store
+  uint32_t bulk_committed = 0, bulk_waited = 0, bulk_issued = 0,
+           bulk_site = 0;  ///< groups of bulk stores; site of the last store
   void reset_matrix() {
     wg_committed = wg_waited = bulk_committed = bulk_waited = bulk_issued = 0;
     wg_open = wg_fenced = false;
@@ -208,7 +213,8 @@ struct Block {
   void exit(Thread& t);
   void deadlock();
 
-  // An operation takes one unit of its thread's slice; the end of a slice looks at fuel and cancellation, and may give way.
+  // An operation takes one unit of its thread's slice; the end of a slice looks at fuel and cancellation, and may give
+  // way.
   uint32_t slice = 0, slice_length = 0;
   uint64_t fuel = 0;
   void tick(Thread& t) {
@@ -237,7 +243,8 @@ struct Block {
   alignas(16) std::byte sink[64];                     ///< where accesses with a false predicate go
   [[nodiscard]] Access access(const Thread& t) const { return {order.now(t.id), t.site, static_cast<uint16_t>(t.id)}; }
   void check_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
-    if (addr < kEmulatedSharedBase || uint64_t{addr} + bytes > kEmulatedSharedBase + launch.shared_bytes || addr % align != 0) [[unlikely]]
+    if (addr < kEmulatedSharedBase || uint64_t{addr} + bytes > kEmulatedSharedBase + launch.shared_bytes ||
+        addr % align != 0) [[unlikely]]
       bad_shared(t, addr, bytes, align);
   }
   [[noreturn]] void bad_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align);
@@ -249,7 +256,8 @@ struct Block {
   // Global memory.
   std::byte* global(const Thread& t, uint64_t addr, uint32_t bytes, bool writes) {
     std::byte* p = launch.memory->resolve(addr, bytes);
-    if (!p || (addr & (bytes - 1)) != 0 || (writes && launch.memory->find(addr)->read_only)) [[unlikely]] bad_global(t, addr, bytes, writes);
+    if (!p || (addr & (bytes - 1)) != 0 || (writes && launch.memory->find(addr)->read_only)) [[unlikely]]
+      bad_global(t, addr, bytes, writes);
     return p;
   }
   [[noreturn]] void bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writes);
@@ -271,8 +279,9 @@ struct Block {
   }
   void arrive_warp(Thread& t, Meeting& m);            ///< checks that the lanes come to the same place
 
-  // Asynchronous work. Agents of the happens-before order: threads, mbarriers (for the loads that complete on them; clock = phase),
-  // matrix units of warpgroups (clock = wgmma group), threads as issuers of bulk stores (clock = bulk group).
+  // Asynchronous work. Agents of the happens-before order: threads, mbarriers (for the loads that complete on them;
+  // clock = phase), matrix units of warpgroups (clock = wgmma group), threads as issuers of bulk stores (clock = bulk
+  // group).
   static constexpr uint32_t kMostMbarriers = 64, kMostBulkThreads = 32;
   std::vector<Mbarrier> mbarriers;
   std::array<NamedBarrier, 16> named;
@@ -283,7 +292,9 @@ struct Block {
   std::vector<uint32_t> bulk_threads;
   [[nodiscard]] uint32_t mbarrier_agent(size_t i) const { return launch.threads + static_cast<uint32_t>(i); }
   [[nodiscard]] uint32_t matrix_agent(uint32_t warpgroup) const { return launch.threads + kMostMbarriers + warpgroup; }
-  [[nodiscard]] uint32_t bulk_agent(size_t i) const { return matrix_agent((launch.threads + kWarpgroup - 1) / kWarpgroup) + static_cast<uint32_t>(i); }
+  [[nodiscard]] uint32_t bulk_agent(size_t i) const {
+    return matrix_agent((launch.threads + kWarpgroup - 1) / kWarpgroup) + static_cast<uint32_t>(i);
+  }
   [[nodiscard]] uint32_t agents() const { return bulk_agent(kMostBulkThreads); }
   void reset_async();
   void end_of_block();                                ///< what is in flight ends
@@ -316,8 +327,8 @@ struct Block {
   void arrive_group(Thread& t, GroupMeeting& m);
 };
 
-/// What compiled code calls: `emu_*(thread, site, ...)`. A failing operation is an exception inside it, so that its locals are
-/// destroyed; the fiber then stops for good.
+/// What compiled code calls: `emu_*(thread, site, ...)`. A failing operation is an exception inside it, so that its
+/// locals are destroyed; the fiber then stops for good.
 template <DeviceOp kOp, auto F>
 struct Entry;
 template <DeviceOp kOp, class R, class... A, R (*F)(Block&, Thread&, A...)>
@@ -345,6 +356,9 @@ void add_math_symbols(std::vector<EmulationSymbol>& out);
 void add_mbarrier_symbols(std::vector<EmulationSymbol>& out);
 void add_bulk_symbols(std::vector<EmulationSymbol>& out);
 void add_wgmma_symbols(std::vector<EmulationSymbol>& out);
-#define TILE_EMU(name, op, function) EmulationSymbol{name, reinterpret_cast<void*>(&Entry<DeviceOp::op, &function>::call)}
+#define TILE_EMU(name, op, function)                                     \
+  EmulationSymbol {                                                      \
+    name, reinterpret_cast<void*>(&Entry<DeviceOp::op, &function>::call) \
+  }
 
 }  // namespace tile::emu

@@ -1,5 +1,6 @@
-// Runs a kernel that was compiled for the host the way a GPU would run it: one fiber per GPU thread, with checks of every device operation.
-// What a GPU run cannot show is found here in any schedule: races in shared memory, divergence, accesses outside their allocation.
+// Runs a kernel that was compiled for the host the way a GPU would run it: one fiber per GPU thread, with checks of
+// every device operation. What a GPU run cannot show is found here in any schedule: races in shared memory, divergence,
+// accesses outside their allocation.
 #pragma once
 
 #include <array>
@@ -18,8 +19,9 @@
 
 namespace tile {
 
-/// Device memory that the caller owns and keeps until the run is over. `data` should be aligned to 16 bytes: addresses given out are
-/// multiples of 256, and atomics and untorn accesses need the host address aligned as the device address is.
+/// Device memory that the caller owns and keeps until the run is over. `data` should be aligned to 16 bytes: addresses
+/// given out are multiples of 256, and atomics and untorn accesses need the host address aligned as the device address
+/// is.
 struct GlobalAllocation {
   std::byte* data = nullptr;
   uint64_t size = 0;                         ///< bytes
@@ -27,8 +29,8 @@ struct GlobalAllocation {
   bool read_only = false;
 };
 
-/// The device addresses of a launch. Address = number of the allocation and offset in one word, so that an address computed past the
-/// end of one allocation names no other, and the search for the allocation is a shift.
+/// The device addresses of a launch. Address = number of the allocation and offset in one word, so that an address
+/// computed past the end of one allocation names no other, and the search for the allocation is a shift.
 class EmulatedMemory {
  public:
   static constexpr unsigned kOffsetBits = 40;
@@ -43,7 +45,9 @@ class EmulatedMemory {
     return index < table_.size() ? &table_[index] : nullptr;
   }
   /// Bytes from the allocation's start to `address`, negative before it.
-  [[nodiscard]] static int64_t offset(uint64_t address) { return static_cast<int64_t>(address & ((uint64_t{1} << kOffsetBits) - 1)) - kMargin; }
+  [[nodiscard]] static int64_t offset(uint64_t address) {
+    return static_cast<int64_t>(address & ((uint64_t{1} << kOffsetBits) - 1)) - kMargin;
+  }
   /// Host address of [address, address + bytes), or nullptr if that is not inside one allocation.
   [[nodiscard]] std::byte* resolve(uint64_t address, uint64_t bytes) const {
     const GlobalAllocation* a = find(address);
@@ -73,7 +77,8 @@ struct EmulateOptions {
   Policy policy = Random;
   bool hazards = true;                       ///< checks of ordering and initialisation of shared memory
   uint64_t fuel = 0;                         ///< device operations for each block; 0: unlimited
-  std::function<std::string(Code, InstId)> trap_text;  ///< words for a trap of the kernel itself; default: the code's meaning
+  std::function<std::string(Code, InstId)>
+      trap_text;                             ///< words for a trap of the kernel itself; default: the code's meaning
   const std::atomic<bool>* cancel = nullptr; ///< set to true to stop early
   std::function<void(uint64_t done, uint64_t total)> progress;  ///< blocks; called now and then from one of the threads
 };
@@ -89,10 +94,12 @@ struct EmulateStats {
 /// Runs the kernel once for each block of the grid.
 /// @param params    the kernel's parameter words (compile.h), addresses from `memory`
 /// @param module    for the places of diagnostics; may be null together with `function`
-/// @error T01xx traps of the kernel and accesses out of bounds, I0002 a broken rule of the machine, L0104 fuel, E0903 no memory,
+/// @error T01xx traps of the kernel and accesses out of bounds, I0002 a broken rule of the machine, L0104 fuel, E0903
+/// no memory,
 ///        E0916 this processor lacks instructions
-[[nodiscard]] Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint32_t, 3> grid, std::span<const uint64_t> params,
-                                                const EmulatedMemory& memory, const EmulateOptions& options, const Module* module,
+[[nodiscard]] Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint32_t, 3> grid,
+                                                std::span<const uint64_t> params, const EmulatedMemory& memory,
+                                                const EmulateOptions& options, const Module* module,
                                                 const Function* function, Diagnostics& diags);
 
 /// Whether this processor can run code made for the emulation.

@@ -1,5 +1,6 @@
-// Who knows of whose accesses: a clock for each agent (thread or asynchronous unit), raised whenever the agent publishes what it did.
-// A barrier of the whole block tells everything to everybody, so it raises a common floor instead of every thread's vector.
+// Who knows of whose accesses: a clock for each agent (thread or asynchronous unit), raised whenever the agent
+// publishes what it did. A barrier of the whole block tells everything to everybody, so it raises a common floor
+// instead of every thread's vector.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct Access {
   uint32_t clock = 0;
   uint32_t site = 0;
   uint16_t agent = kNobody;
-  bool warp_wide : 1 = false;                         ///< a read made by a whole warp in one instruction: all its lanes know it
+  bool warp_wide : 1 = false;  ///< a read made by a whole warp in one instruction: all its lanes know it
   bool async : 1 = false;                             ///< through the asynchronous proxy
   int8_t swizzle = -1;                                ///< layout of the tile that it belongs to, -1: not said
   bool operator==(const Access&) const = default;
@@ -45,7 +46,9 @@ class HappensBefore {
   [[nodiscard]] uint32_t now(uint32_t thread) const { return own_[thread]; }
 
   /// Newest clock of the agent that the thread knows.
-  [[nodiscard]] uint32_t known(uint32_t thread, uint32_t agent) const { return agent == thread ? own_[thread] : get(known_, thread, agent); }
+  [[nodiscard]] uint32_t known(uint32_t thread, uint32_t agent) const {
+    return agent == thread ? own_[thread] : get(known_, thread, agent);
+  }
   [[nodiscard]] bool knows(uint32_t thread, const Access& a) const {
     if (a.clock <= known_.floor[a.agent]) return true;
     if (a.agent == thread) return a.clock != kInFlight;
@@ -80,7 +83,8 @@ class HappensBefore {
     uint32_t& v = row(known_, thread)[agent];
     v = std::max(v, clock);
   }
-  /// All that the thread knows becomes visible to the asynchronous proxy. Its next interval begins, so that later writes do not count.
+  /// All that the thread knows becomes visible to the asynchronous proxy. Its next interval begins, so that later
+  /// writes do not count.
   void fence_async(uint32_t thread) {
     uint32_t* v = row(visible_, thread);
     for (uint32_t i = 0; i < agents_; ++i) v[i] = std::max(v[i], get(known_, thread, i));
@@ -114,7 +118,8 @@ class HappensBefore {
 /// The threads on whose behalf an access is made, `count` from `first` on: all must know what it conflicts with.
 class Observer {
  public:
-  Observer(const HappensBefore& order, uint32_t first, uint32_t count = 1) : order_(order), first_(first), count_(count) {
+  Observer(const HappensBefore& order, uint32_t first, uint32_t count = 1)
+      : order_(order), first_(first), count_(count) {
     if (count > 1) known_.fill({~uint32_t{0}, 0}), visible_.fill({~uint32_t{0}, 0});
   }
   [[nodiscard]] bool knows(const Access& a) {

@@ -1,5 +1,5 @@
-// Arithmetic: for each element, in ascending k, the exact product is added with one rounding to f32 (f64: f64); an f16 accumulator is
-// rounded once, at the end; integers wrap. A NaN result is the canonical one, as on the GPU.
+// Arithmetic: for each element, in ascending k, the exact product is added with one rounding to f32 (f64: f64); an f16
+// accumulator is rounded once, at the end; integers wrap. A NaN result is the canonical one, as on the GPU.
 #include "backend/emulate/mma.h"
 
 #include <cmath>
@@ -32,8 +32,9 @@ uint32_t word(const void* p, unsigned i) {
   return w;
 }
 
-/// Calls f(row, k, value) for the A fragment (16 rows) and g(k, n, value) for B, elements of `bits` bits of which each register packs
-/// 32 / bits. Register i of A holds row g + 8 (i & 1); its k starts at (32 / bits) t, in the upper half of k for i >= 2.
+/// Calls f(row, k, value) for the A fragment (16 rows) and g(k, n, value) for B, elements of `bits` bits of which each
+/// register packs 32 / bits. Register i of A holds row g + 8 (i & 1); its k starts at (32 / bits) t, in the upper half
+/// of k for i >= 2.
 template <class Convert>
 void gather(Tiles& t, unsigned bits, const std::array<MmaOperands, 32>& lanes, Convert&& convert) {
   const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
@@ -42,7 +43,8 @@ void gather(Tiles& t, unsigned bits, const std::array<MmaOperands, 32>& lanes, C
     const unsigned group = l / 4, first = l % 4 * per;
     for (unsigned i = 0; i < 4; ++i) {
       const uint32_t w = word(lanes[l].a, i);
-      for (unsigned e = 0; e < per; ++e) t.a[group + 8 * (i & 1)][first + e + half * (i >> 1)] = convert(w >> (bits * e) & mask, false);
+      for (unsigned e = 0; e < per; ++e)
+        t.a[group + 8 * (i & 1)][first + e + half * (i >> 1)] = convert(w >> (bits * e) & mask, false);
     }
     for (unsigned i = 0; i < 2; ++i) {
       const uint32_t w = word(lanes[l].b, i);
@@ -88,7 +90,8 @@ void multiply_int(Tiles& t, const std::array<MmaOperands, 32>& lanes) {
   multiply(t, 32);
   each_pair([&](unsigned l, unsigned r, unsigned c, unsigned h) {
     uint32_t d[2];
-    for (unsigned e = 0; e < 2; ++e) d[e] = word(lanes[l].c, 2 * h + e) + static_cast<uint32_t>(static_cast<int32_t>(t.c[r][c + e]));
+    for (unsigned e = 0; e < 2; ++e)
+      d[e] = word(lanes[l].c, 2 * h + e) + static_cast<uint32_t>(static_cast<int32_t>(t.c[r][c + e]));
     std::memcpy(static_cast<char*>(lanes[l].c) + size_t{h} * 8, d, 8);
   });
 }
@@ -115,7 +118,9 @@ void multiply_f64(const std::array<MmaOperands, 32>& lanes) {
 
 float operand_value(uint32_t kind, uint32_t formats, bool second, uint32_t bits) {
   const auto byte = static_cast<uint8_t>(bits);
-  const auto integer = [&](bool is_signed) { return static_cast<float>(is_signed ? int{static_cast<int8_t>(byte)} : int{byte}); };
+  const auto integer = [&](bool is_signed) {
+    return static_cast<float>(is_signed ? int{static_cast<int8_t>(byte)} : int{byte});
+  };
   switch (kind) {
     case kF16F32:
     case kF16F16: return f16_to_f32(static_cast<uint16_t>(bits));
@@ -135,7 +140,8 @@ uint32_t result_bits(float x) { return std::isnan(x) ? 0x7FFFFFFFu : float_bits(
 #ifdef __x86_64__
 [[gnu::target("avx2,fma")]]
 #endif
-void multiply_tiles(const float* a, unsigned a_pitch, const float* b, unsigned b_pitch, float* c, unsigned c_pitch, unsigned rows, unsigned k, unsigned n) {
+void multiply_tiles(const float* a, unsigned a_pitch, const float* b, unsigned b_pitch, float* c, unsigned c_pitch,
+                    unsigned rows, unsigned k, unsigned n) {
   for (unsigned r = 0; r < rows; ++r) {
     for (unsigned n0 = 0; n0 < n; n0 += 8) {
       float acc[8];

@@ -1,4 +1,5 @@
-// mma.sync of one warp: gathers the lanes' fragments, multiplies, scatters the result. And the arithmetic that wgmma shares.
+// mma.sync of one warp: gathers the lanes' fragments, multiplies, scatters the result. And the arithmetic that wgmma
+// shares.
 #pragma once
 
 #include <array>
@@ -14,8 +15,10 @@ enum MmaNumber : uint32_t { kF16F32, kBF16F32, kF16F16, kTF32F32, kS8, kU8, kS8U
 float operand_value(uint32_t kind, uint32_t formats, bool second, uint32_t bits);
 /// Bits of a result; NaN is the canonical one, as on the GPU.
 uint32_t result_bits(float x);
-/// C += A x B, rows x k times k x n, n a multiple of 8. Each element: in ascending k, product and sum rounded once to f32.
-void multiply_tiles(const float* a, unsigned a_pitch, const float* b, unsigned b_pitch, float* c, unsigned c_pitch, unsigned rows, unsigned k, unsigned n);
+/// C += A x B, rows x k times k x n, n a multiple of 8. Each element: in ascending k, product and sum rounded once to
+/// f32.
+void multiply_tiles(const float* a, unsigned a_pitch, const float* b, unsigned b_pitch, float* c, unsigned c_pitch,
+                    unsigned rows, unsigned k, unsigned n);
 
 /// One lane's registers. C is overwritten by D.
 struct MmaOperands {

@@ -8,13 +8,14 @@
 namespace tile::emu {
 namespace {
 
-/// Calls f(byte of the box, device address of the row's part inside the tensor, its first byte in the row, its bytes) for each row of
-/// the box; no bytes where the row is outside.
+/// Calls f(byte of the box, device address of the row's part inside the tensor, its first byte in the row, its bytes)
+/// for each row of the box; no bytes where the row is outside.
 template <class F>
 void each_row(const EmulatedTensorMap& m, const std::array<int32_t, 5>& at, F&& f) {
   const uint32_t row_bytes = m.box[0] * m.element_bytes;
   const int64_t size0 = int64_t{m.dims[0]} + 1;
-  const int64_t low = std::clamp<int64_t>(-int64_t{at[0]}, 0, m.box[0]), high = std::clamp<int64_t>(size0 - at[0], low, m.box[0]);
+  const int64_t low = std::clamp<int64_t>(-int64_t{at[0]}, 0, m.box[0]),
+                high = std::clamp<int64_t>(size0 - at[0], low, m.box[0]);
   uint32_t rows = 1;
   for (unsigned d = 1; d < m.rank; ++d) rows *= m.box[d];
   for (uint32_t r = 0; r < rows; ++r) {
@@ -28,7 +29,8 @@ void each_row(const EmulatedTensorMap& m, const std::array<int32_t, 5>& at, F&& 
       address += static_cast<uint64_t>(x) * m.strides[d];
     }
     const auto eb = static_cast<uint32_t>(m.element_bytes);
-    f(r * row_bytes, address, inside ? static_cast<uint32_t>(low) * eb : 0, inside ? static_cast<uint32_t>(high - low) * eb : 0);
+    f(r * row_bytes, address, inside ? static_cast<uint32_t>(low) * eb : 0,
+      inside ? static_cast<uint32_t>(high - low) * eb : 0);
   }
 }
 
@@ -39,8 +41,8 @@ uint32_t box_bytes(const EmulatedTensorMap& m) {
 }
 
 /// The map, after what can be checked at issue: the tile in shared memory and all of the tensor that it touches.
-EmulatedTensorMap begin_copy(Block& b, Thread& t, uint64_t map_addr, uint32_t rank, const int32_t* coordinates, uint32_t addr, bool writes,
-                             std::array<int32_t, 5>& at) {
+EmulatedTensorMap begin_copy(Block& b, Thread& t, uint64_t map_addr, uint32_t rank, const int32_t* coordinates,
+                             uint32_t addr, bool writes, std::array<int32_t, 5>& at) {
   const std::byte* p = b.launch.memory->resolve(map_addr, sizeof(EmulatedTensorMap));
   if (!p || map_addr % 64 != 0) b.hazard(t, "there is no tensor map at address ", hex(map_addr));
   EmulatedTensorMap m;
@@ -49,7 +51,8 @@ EmulatedTensorMap begin_copy(Block& b, Thread& t, uint64_t map_addr, uint32_t ra
   if (m.rank != rank) b.hazard(t, rank, " coordinates for a tensor map of rank ", unsigned{m.rank});
   at.fill(0);
   std::copy_n(coordinates, rank, at.begin());
-  b.check_shared(t, addr, box_bytes(m), m.swizzle == TensorSwizzle::None ? 128 : 128u << static_cast<unsigned>(m.swizzle));
+  b.check_shared(t, addr, box_bytes(m),
+                 m.swizzle == TensorSwizzle::None ? 128 : 128u << static_cast<unsigned>(m.swizzle));
   b.check_mbarriers(t, addr, box_bytes(m));
   each_row(m, at, [&](uint32_t, uint64_t address, uint32_t, uint32_t n) {
     if (n != 0 && !b.launch.memory->resolve(address, n)) b.bad_global(t, address, n, writes);
@@ -58,7 +61,8 @@ EmulatedTensorMap begin_copy(Block& b, Thread& t, uint64_t map_addr, uint32_t ra
   return m;
 }
 
-void tma_load(Block& b, Thread& t, uint64_t map_addr, uint32_t rank, const int32_t* coordinates, uint32_t addr, uint32_t bar) {
+void tma_load(Block& b, Thread& t, uint64_t map_addr, uint32_t rank, const int32_t* coordinates, uint32_t addr,
+              uint32_t bar) {
   BulkLoad l{};
   l.map = begin_copy(b, t, map_addr, rank, coordinates, addr, false, l.at);
   b.check_shared(t, bar, 8, 8);
@@ -72,7 +76,8 @@ void tma_load(Block& b, Thread& t, uint64_t map_addr, uint32_t rank, const int32
   l.thread = t.id;
   if (b.options.hazards) {
     if (b.order.visible(t.id, m->init_thread) < m->init_clock)
-      b.hazard(t, "no fence makes the initialisation of the mbarrier at ", shared_text(bar), " visible to the asynchronous proxy");
+      b.hazard(t, "no fence makes the initialisation of the mbarrier at ", shared_text(bar),
+               " visible to the asynchronous proxy");
     Access who{m->phase + 1, t.site, static_cast<uint16_t>(b.mbarrier_agent(l.mbarrier))};
     who.async = true;
     who.swizzle = static_cast<int8_t>(l.map.swizzle);
@@ -89,7 +94,8 @@ void tma_load(Block& b, Thread& t, uint64_t map_addr, uint32_t rank, const int32
 uint32_t bulk_number(Block& b, Thread& t) {
   const auto at = std::find(b.bulk_threads.begin(), b.bulk_threads.end(), t.id);
   if (at != b.bulk_threads.end()) return static_cast<uint32_t>(at - b.bulk_threads.begin());
-  if (b.bulk_threads.size() == Block::kMostBulkThreads) b.hazard(t, "more than ", Block::kMostBulkThreads, " threads of a block issue bulk stores");
+  if (b.bulk_threads.size() == Block::kMostBulkThreads)
+    b.hazard(t, "more than ", Block::kMostBulkThreads, " threads of a block issue bulk stores");
   b.bulk_threads.push_back(t.id);
   return static_cast<uint32_t>(b.bulk_threads.size() - 1);
 }
@@ -143,7 +149,8 @@ void Block::finish_load(size_t i) {
   const uint32_t row_bytes = l.map.box[0] * l.map.element_bytes;
   std::vector<std::byte> row(row_bytes);
   each_row(l.map, l.at, [&](uint32_t at, uint64_t address, uint32_t first, uint32_t n) {
-    for (uint32_t k = 0; k < row_bytes; ++k) row[k] = std::byte{l.map.fill_nan ? (k % 2 ? uint8_t{0x7F} : uint8_t{0xF7}) : uint8_t{0}};
+    for (uint32_t k = 0; k < row_bytes; ++k)
+      row[k] = std::byte{l.map.fill_nan ? (k % 2 ? uint8_t{0x7F} : uint8_t{0xF7}) : uint8_t{0}};
     if (n != 0) std::memcpy(row.data() + first, launch.memory->resolve(address, n), n);
     for (uint32_t k = first; l.map.round_tf32 && k < first + n; k += 4) {
       uint32_t w = 0;
@@ -151,11 +158,16 @@ void Block::finish_load(size_t i) {
       w = f32_to_tf32(float_of(w));
       std::memcpy(&row[k], &w, 4);
     }
-    for (uint32_t k = 0; k < row_bytes; k += 16) std::memcpy(shared + swizzled(l.addr + at + k, l.map.swizzle), &row[k], 16);
+    for (uint32_t k = 0; k < row_bytes; k += 16)
+      std::memcpy(shared + swizzled(l.addr + at + k, l.map.swizzle), &row[k], 16);
   });
   Mbarrier& m = mbarriers[l.mbarrier];
   if (l.phase != m.phase)
-    return record({Code::I0002, l.site, text("bulk load by thread ", l.thread, ", issued in phase ", l.phase, " of the mbarrier at ", shared_text(m.addr), ", ends in phase ", m.phase), {}});
+    return record({Code::I0002,
+                   l.site,
+                   text("bulk load by thread ", l.thread, ", issued in phase ", l.phase, " of the mbarrier at ",
+                        shared_text(m.addr), ", ends in phase ", m.phase),
+                   {}});
   --m.loads;
   m.tx -= l.bytes;
   try_complete(m);
@@ -212,7 +224,10 @@ void Block::reset_async() {
 void Block::end_of_block() {
   while (!stores.empty()) finish_store(0);
   if (!loads.empty())
-    record({Code::I0002, loads[0].site, text("bulk load by thread ", loads[0].thread, ": the block ends while it is in flight"), {}});
+    record({Code::I0002,
+            loads[0].site,
+            text("bulk load by thread ", loads[0].thread, ": the block ends while it is in flight"),
+            {}});
 }
 
 void add_bulk_symbols(std::vector<EmulationSymbol>& out) {

@@ -1,4 +1,5 @@
-// Approximate instructions, f16 fused multiply-add, the clock, and functions of the C library that compiled code may call.
+// Approximate instructions, f16 fused multiply-add, the clock, and functions of the C library that compiled code may
+// call.
 #include <cmath>
 #include <cstring>
 
@@ -24,8 +25,8 @@ double exactly(uint32_t op, double x) {
   }
 }
 
-/// The instruction may return any value within its documented error. Under the random policy it returns a neighbour of the nearest one,
-/// the same for the same argument throughout the run.
+/// The instruction may return any value within its documented error. Under the random policy it returns a neighbour of
+/// the nearest one, the same for the same argument throughout the run.
 float approx(Block& b, Thread&, uint32_t op, float x) {
   const auto r = static_cast<float>(exactly(op, x));
   if (std::isnan(r)) return float_of(0x7FFFFFFF);
@@ -38,7 +39,8 @@ float approx(Block& b, Thread&, uint32_t op, float x) {
   return std::isinf(moved) ? r : moved;
 }
 
-/// The product of two f16 or bf16 is exact in f64; its sum with the third is rounded to odd there, so that the last rounding counts.
+/// The product of two f16 or bf16 is exact in f64; its sum with the third is rounded to odd there, so that the last
+/// rounding counts.
 uint32_t fma_f16(Block&, Thread&, uint32_t x, uint32_t y, uint32_t z) {
   const auto wide = [](uint32_t v) { return double{f16_to_f32(static_cast<uint16_t>(v))}; };
   return static_cast<uint32_t>(encode(ElementType::F16, add_to_odd(wide(x) * wide(y), wide(z))));
@@ -52,8 +54,9 @@ uint32_t fma_bf16(Block&, Thread&, uint32_t x, uint32_t y, uint32_t z) {
 /// Counts device operations of the block, so that it is the same in every run.
 uint64_t clock(Block& b, Thread&) { return b.operations + (b.slice_length - b.slice); }
 
-// Conversions to and from half and bfloat that LLVM leaves to the compiler's library. Values of these types travel in the low 16 bits of
-// a vector register, as the low bits of a float do; gcc 12 and clang 14 have no common spelling for the types themselves.
+// Conversions to and from half and bfloat that LLVM leaves to the compiler's library. Values of these types travel in
+// the low 16 bits of a vector register, as the low bits of a float do; gcc 12 and clang 14 have no common spelling for
+// the types themselves.
 float low(uint64_t bits) { return float_of(static_cast<uint32_t>(bits)); }
 uint16_t bits16(float x) { return static_cast<uint16_t>(float_bits(x)); }
 float truncsfhf2(float x) { return low(f32_to_f16(x)); }

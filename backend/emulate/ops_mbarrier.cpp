@@ -8,18 +8,21 @@ void arrive_named(Block& b, Thread& t, uint32_t id, uint32_t count, bool waits) 
   if (id < 1 || id > 15) b.hazard(t, "there is no named barrier ", id, "; they are 1 to 15");
   NamedBarrier& n = b.named[id];
   t.wait_for = id;
-  if (count == 0 || count % 32 != 0 || count > b.launch.threads) b.hazard(t, "barrier ", id, " for ", count, " threads: not a multiple of 32 up to the block's ", b.launch.threads);
+  if (count == 0 || count % 32 != 0 || count > b.launch.threads)
+    b.hazard(t, "barrier ", id, " for ", count, " threads: not a multiple of 32 up to the block's ", b.launch.threads);
   if (n.arrived == 0) {
     n.expected = count;
     n.first = t.id;
     n.clocks = {};
   } else if (n.expected != count) {
-    b.hazard(t, "barrier ", id, ": thread ", t.id, " expects ", count, " threads, thread ", n.first, " expects ", n.expected);
+    b.hazard(t, "barrier ", id, ": thread ", t.id, " expects ", count, " threads, thread ", n.first, " expects ",
+             n.expected);
   }
   bool seen = false;
   for (const auto& [warp, place] : n.places) {
     if (warp != t.warp()) continue;
-    if (place != t.pc) b.hazard(t, "divergent barrier ", id, ": lanes of warp ", warp, " come to it at different places");
+    if (place != t.pc)
+      b.hazard(t, "divergent barrier ", id, ": lanes of warp ", warp, " come to it at different places");
     seen = true;
   }
   if (!seen) n.places.push_back({t.warp(), t.pc});
@@ -53,7 +56,8 @@ Mbarrier& find(Block& b, Thread& t, uint32_t addr) {
   for (auto& m : b.mbarriers) {
     if (m.addr != addr) continue;
     if (b.options.hazards && !b.order.knows(t.id, {m.init_clock, m.site, static_cast<uint16_t>(m.init_thread)}))
-      b.hazard(t, "nothing orders this after the initialisation of the mbarrier at ", shared_text(addr), " by thread ", m.init_thread);
+      b.hazard(t, "nothing orders this after the initialisation of the mbarrier at ", shared_text(addr), " by thread ",
+               m.init_thread);
     return m;
   }
   b.hazard(t, "no mbarrier is initialised at ", shared_text(addr));
@@ -62,7 +66,8 @@ Mbarrier& find(Block& b, Thread& t, uint32_t addr) {
 void mbarrier_init(Block& b, Thread& t, uint32_t addr, uint32_t count) {
   b.check_shared(t, addr, 8, 8);
   b.bad_if_mbarrier(t, addr, 8);
-  if (b.mbarriers.size() == Block::kMostMbarriers) b.hazard(t, "more than ", Block::kMostMbarriers, " mbarriers in a block");
+  if (b.mbarriers.size() == Block::kMostMbarriers)
+    b.hazard(t, "more than ", Block::kMostMbarriers, " mbarriers in a block");
   if (count == 0 || count >= 1u << 20) b.hazard(t, "an mbarrier for ", count, " arrivals");
   if (b.options.hazards) {
     b.order.expect_more();
@@ -80,7 +85,9 @@ void mbarrier_init(Block& b, Thread& t, uint32_t addr, uint32_t count) {
 
 void mbarrier_arrive(Block& b, Thread& t, uint32_t addr, uint32_t bytes) {
   Mbarrier& m = find(b, t, addr);
-  if (m.pending == 0) b.hazard(t, "the mbarrier at ", shared_text(addr), " has all ", m.count, " arrivals of phase ", m.phase, " already");
+  if (m.pending == 0)
+    b.hazard(t, "the mbarrier at ", shared_text(addr), " has all ", m.count, " arrivals of phase ", m.phase,
+             " already");
   m.tx += bytes;
   --m.pending;
   if (b.options.hazards) b.order.release(t.id, m.arrivals);
@@ -88,12 +95,16 @@ void mbarrier_arrive(Block& b, Thread& t, uint32_t addr, uint32_t bytes) {
   if (b.failed) throw Stop{};
 }
 
-/// Takes the number of the phase, not its parity as the instruction does: so a wait that the parity would let pass too early, or not at
-/// all, is seen.
+/// Takes the number of the phase, not its parity as the instruction does: so a wait that the parity would let pass too
+/// early, or not at all, is seen.
 void mbarrier_wait(Block& b, Thread& t, uint32_t addr, uint32_t phase) {
   Mbarrier& m = find(b, t, addr);
-  if (m.phase < phase) b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", shared_text(addr), ", which is in phase ", m.phase, ": the parity lets it pass at once");
-  if (m.phase > phase + 1) b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", shared_text(addr), ", which is in phase ", m.phase, " already: the parity blocks it");
+  if (m.phase < phase)
+    b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", shared_text(addr), ", which is in phase ", m.phase,
+             ": the parity lets it pass at once");
+  if (m.phase > phase + 1)
+    b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", shared_text(addr), ", which is in phase ", m.phase,
+             " already: the parity blocks it");
   if (m.phase > phase) {
     if (b.options.hazards) b.order.acquire(t.id, m.done);
     return;
@@ -116,7 +127,11 @@ void Block::try_complete(Mbarrier& m) {
   if (m.pending != 0) return;
   // All arrivals are in, and only arrivals announce bytes.
   if (m.tx < 0 || (m.tx == 0 && m.loads != 0))
-    return record({Code::I0002, m.site, text("bulk loads bring more bytes than were announced in phase ", m.phase, " of the mbarrier at ", shared_text(m.addr)), {}});
+    return record({Code::I0002,
+                   m.site,
+                   text("bulk loads bring more bytes than were announced in phase ", m.phase, " of the mbarrier at ",
+                        shared_text(m.addr)),
+                   {}});
   if (m.tx != 0) return;
   ++m.phase;
   m.pending = m.count;

@@ -1,4 +1,5 @@
-// Loads, stores, atomics, fences and cp.async. A load or store checks and gives the host address; compiled code then does the access.
+// Loads, stores, atomics, fences and cp.async. A load or store checks and gives the host address; compiled code then
+// does the access.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -44,12 +45,15 @@ std::byte* store_global(Block& b, Thread& t, uint64_t addr, uint32_t bytes, uint
   return pred ? b.global(t, addr, bytes, true) : nowhere(b);
 }
 
-// --- atomics: real ones, since blocks run on several OS threads. All are sequentially consistent, the strongest order ---
+// --- atomics: real ones, since blocks run on several OS threads. All are sequentially consistent, the strongest order
+// ---
 
 /// Kinds as backend/ptx/device.h numbers them (RmwOp).
 enum Rmw : uint32_t { kAnd, kOr, kXor, kAdd, kAddF, kMax, kMin, kUMax, kUMin, kXchg, kMaxF, kMinF };
 
-float add_f16(float x, float y) { return x + y; }  // the f32 sum of two f16 or bf16 is rounded to them as the exact sum is
+float add_f16(float x, float y) {
+  return x + y;
+}  // the f32 sum of two f16 or bf16 is rounded to them as the exact sum is
 
 uint64_t float_rmw(uint32_t op, uint32_t bits, bool is_bf16, uint64_t x, uint64_t y) {
   if (bits == 64) {
@@ -60,8 +64,13 @@ uint64_t float_rmw(uint32_t op, uint32_t bits, bool is_bf16, uint64_t x, uint64_
     const float a = float_of(static_cast<uint32_t>(x)), c = float_of(static_cast<uint32_t>(y));
     return float_bits(op == kAddF ? a + c : op == kMaxF ? std::fmax(a, c) : std::fmin(a, c));
   }
-  const auto wide = [&](uint64_t v) { return is_bf16 ? bf16_to_f32(static_cast<uint16_t>(v)) : f16_to_f32(static_cast<uint16_t>(v)); };
-  const float a = wide(x), c = wide(y), r = op == kAddF ? add_f16(a, c) : op == kMaxF ? std::fmax(a, c) : std::fmin(a, c);
+  const auto wide = [&](uint64_t v) {
+    return is_bf16 ? bf16_to_f32(static_cast<uint16_t>(v)) : f16_to_f32(static_cast<uint16_t>(v));
+  };
+  const float a = wide(x), c = wide(y),
+              r = op == kAddF   ? add_f16(a, c)
+                  : op == kMaxF ? std::fmax(a, c)
+                                : std::fmin(a, c);
   return is_bf16 ? f32_to_bf16(r) : f32_to_f16(r);
 }
 
@@ -87,7 +96,8 @@ uint64_t rmw(std::byte* p, uint32_t op, bool is_bf16, uint64_t value) {
   auto* at = reinterpret_cast<U*>(p);
   const U operand = static_cast<U>(value);
   U old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-  while (!__atomic_compare_exchange_n(at, &old, apply<U>(op, is_bf16, old, operand), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  while (!__atomic_compare_exchange_n(at, &old, apply<U>(op, is_bf16, old, operand), false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
   }
   return old;
 }
@@ -95,11 +105,13 @@ uint64_t rmw(std::byte* p, uint32_t op, bool is_bf16, uint64_t value) {
 template <class U>
 uint64_t cas(std::byte* p, uint64_t expected, uint64_t desired) {
   U old = static_cast<U>(expected);
-  __atomic_compare_exchange_n(reinterpret_cast<U*>(p), &old, static_cast<U>(desired), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  __atomic_compare_exchange_n(reinterpret_cast<U*>(p), &old, static_cast<U>(desired), false, __ATOMIC_SEQ_CST,
+                              __ATOMIC_SEQ_CST);
   return old;
 }
 
-uint64_t atomic_rmw(Block& b, Thread& t, uint32_t op, uint32_t bits, uint32_t is_bf16, uint64_t value, uint64_t addr, uint32_t pred) {
+uint64_t atomic_rmw(Block& b, Thread& t, uint32_t op, uint32_t bits, uint32_t is_bf16, uint64_t value, uint64_t addr,
+                    uint32_t pred) {
   if (!pred) return 0;
   std::byte* p = b.global(t, addr, bits / 8, true);
   switch (bits) {
@@ -110,7 +122,8 @@ uint64_t atomic_rmw(Block& b, Thread& t, uint32_t op, uint32_t bits, uint32_t is
   }
 }
 
-uint64_t atomic_cas(Block& b, Thread& t, uint32_t bits, uint64_t expected, uint64_t desired, uint64_t addr, uint32_t pred) {
+uint64_t atomic_cas(Block& b, Thread& t, uint32_t bits, uint64_t expected, uint64_t desired, uint64_t addr,
+                    uint32_t pred) {
   if (!pred) return 0;
   std::byte* p = b.global(t, addr, bits / 8, true);
   switch (bits) {

@@ -15,7 +15,10 @@ void barrier(Block& b, Thread& t) {
   if (b.barrier_arrived == 0) {
     b.barrier_first = t.id;
   } else if (const Thread& other = b.threads[b.barrier_first]; other.pc != t.pc) {
-    Failure f{Code::I0002, t.site, text("divergent barrier: thread ", t.id, " is here, thread ", other.id, " waits in another barrier"), {}};
+    Failure f{Code::I0002,
+              t.site,
+              text("divergent barrier: thread ", t.id, " is here, thread ", other.id, " waits in another barrier"),
+              {}};
     f.notes.push_back({other.site, text("the barrier in which thread ", other.id, " waits")});
     b.fail(std::move(f));
   }
@@ -79,7 +82,8 @@ uint32_t warp_uniform(Block& b, Thread& t, uint32_t value) {
   Word w{value, 0, value};
   b.meet_warp(t, &w, [&](std::array<void*, 32>& all) {
     for (const void* p : all)
-      if (const uint32_t other = static_cast<const Word*>(p)->value; other != value) b.hazard(t, "not the same in all lanes: ", value, " and ", other);
+      if (const uint32_t other = static_cast<const Word*>(p)->value; other != value)
+        b.hazard(t, "not the same in all lanes: ", value, " and ", other);
   });
   return value;
 }
@@ -91,8 +95,8 @@ struct LdmatrixArgs {
   uint32_t* out;
 };
 
-/// Lane i gives the address of row i % 8 of matrix i / 8; lane l receives of matrix j the two 16-bit elements 2 (l % 4), +1 of row
-/// l / 4, or with `transpose` rows 2 (l % 4), +1 of column l / 4.
+/// Lane i gives the address of row i % 8 of matrix i / 8; lane l receives of matrix j the two 16-bit elements 2 (l %
+/// 4), +1 of row l / 4, or with `transpose` rows 2 (l % 4), +1 of column l / 4.
 void ldmatrix(Block& b, Thread& t, uint32_t matrices, uint32_t transpose, uint32_t addr, uint32_t* out) {
   if (t.lane() < matrices * 8) b.check_shared(t, addr, 16, 16);
   LdmatrixArgs args{addr, out};
@@ -166,7 +170,8 @@ void trap(Block& b, Thread& t, uint32_t code, uint64_t) {
   Failure f{Code::I0001, t.site, text("a trap with the unknown code ", code), {}};
   f.trapped = true;
   for (size_t i = 0; i < static_cast<size_t>(Code::kCount); ++i)
-    if (name == code_info(static_cast<Code>(i)).name) f.code = static_cast<Code>(i), f.message = code_info(f.code).meaning;
+    if (name == code_info(static_cast<Code>(i)).name)
+      f.code = static_cast<Code>(i), f.message = code_info(f.code).meaning;
   b.fail(std::move(f));
 }
 

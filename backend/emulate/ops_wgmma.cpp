@@ -23,7 +23,8 @@ struct Arguments {
   bool scale;
 };
 
-void check_operand(Block& b, Thread& t, const char* name, uint64_t bits, bool mn_major, unsigned rows, unsigned element_bytes, uint32_t group) {
+void check_operand(Block& b, Thread& t, const char* name, uint64_t bits, bool mn_major, unsigned rows,
+                   unsigned element_bytes, uint32_t group) {
   const MatrixDescriptor d(bits);
   if (d.base_offset != 0) b.hazard(t, "operand ", name, ": the descriptor's base offset is not 0");
   const uint32_t warpgroup = t.id / kWarpgroup;
@@ -38,15 +39,19 @@ void check_operand(Block& b, Thread& t, const char* name, uint64_t bits, bool mn
 }
 
 /// `flags`: bits 0, 1: A, B is e5m2; bits 2, 3: A, B is MN-major; bit 4: add to D.
-void wgmma(Block& b, Thread& t, uint32_t kind, uint32_t n, uint32_t flags, void* d, uint64_t desc_a, const uint32_t* a_registers, uint64_t desc_b) {
-  Arguments args{&t, {kind, flags & 3, n, (flags & 4) != 0, (flags & 8) != 0}, d, a_registers, desc_a, desc_b, (flags & 16) != 0};
+void wgmma(Block& b, Thread& t, uint32_t kind, uint32_t n, uint32_t flags, void* d, uint64_t desc_a,
+           const uint32_t* a_registers, uint64_t desc_b) {
+  Arguments args{
+      &t, {kind, flags & 3, n, (flags & 4) != 0, (flags & 8) != 0}, d, a_registers, desc_a, desc_b, (flags & 16) != 0};
   if (kind == kF64 || kind > kF8F32 || n < 8 || n > 256 || n % 8 != 0) b.hazard(t, "no wgmma has this shape");
-  if ((args.shape.a_mn || args.shape.b_mn) && args.shape.element_bytes() != 2) b.hazard(t, "only 16-bit operands can be MN-major");
+  if ((args.shape.a_mn || args.shape.b_mn) && args.shape.element_bytes() != 2)
+    b.hazard(t, "only 16-bit operands can be MN-major");
   if (t.id / kWarpgroup >= b.group_meetings.size()) b.hazard(t, "by threads that are not a whole warpgroup");
   if (!t.wg_fenced) b.hazard(t, "accumulators were touched since the last wgmma fence");
   t.wg_open = true;
   const uint32_t group = t.wg_committed + 1;
-  const auto slot = std::find_if(t.accumulators.begin(), t.accumulators.end(), [&](const auto& p) { return p.first == d; });
+  const auto slot =
+      std::find_if(t.accumulators.begin(), t.accumulators.end(), [&](const auto& p) { return p.first == d; });
   if (slot == t.accumulators.end()) {
     t.accumulators.push_back({d, group});
   } else {
@@ -58,7 +63,8 @@ void wgmma(Block& b, Thread& t, uint32_t kind, uint32_t n, uint32_t flags, void*
     for (size_t i = 0; i < all.size(); ++i) {
       const auto& a = *static_cast<const Arguments*>(all[i]);
       if (a.a != desc_a || a.b != desc_b || a.scale != args.scale || a.thread->wg_committed + 1 != group)
-        b.hazard(t, "threads ", t.id, " and ", a.thread->id, " differ in descriptors, in scale-d or in committed groups");
+        b.hazard(t, "threads ", t.id, " and ", a.thread->id,
+                 " differ in descriptors, in scale-d or in committed groups");
       op.d[i] = a.d;
       if (a.a_registers) op.a_registers.insert(op.a_registers.end(), a.a_registers, a.a_registers + 4);
     }
@@ -83,7 +89,8 @@ void wait(Block& b, Thread& t, uint32_t pending) {
 void touch(Block& b, Thread& t, const void* d) {
   t.wg_fenced = false;
   for (const auto& [slot, group] : t.accumulators)
-    if (slot == d && group > t.wg_waited) b.hazard(t, "wgmma group ", group, " is in flight; the thread has waited for groups up to ", t.wg_waited);
+    if (slot == d && group > t.wg_waited)
+      b.hazard(t, "wgmma group ", group, " is in flight; the thread has waited for groups up to ", t.wg_waited);
 }
 
 void max_registers(Block& b, Thread& t, uint32_t n) {
@@ -101,7 +108,11 @@ void Block::arrive_group(Thread& t, GroupMeeting& m) {
   }
   const Thread& other = threads[m.first];
   if (other.pc == t.pc) return;
-  Failure f{Code::I0002, t.site, text(op_name(t.op), " by part of a warpgroup: thread ", t.id, " is here, thread ", other.id, " waits in another operation"), {}};
+  Failure f{Code::I0002,
+            t.site,
+            text(op_name(t.op), " by part of a warpgroup: thread ", t.id, " is here, thread ", other.id,
+                 " waits in another operation"),
+            {}};
   f.notes.push_back({other.site, text(op_name(other.op), " in which thread ", other.id, " waits")});
   fail(std::move(f));
 }
@@ -110,7 +121,8 @@ void Block::finish_wgmma(uint32_t warpgroup, uint32_t group, size_t at_most) {
   auto& queue = wgmma[warpgroup];
   for (; !queue.empty() && queue.front().group <= group && at_most != 0; --at_most) {
     const WgmmaOp& op = queue.front();
-    execute_wgmma(op.shape, op.scale, shared, op.a, op.a_registers.empty() ? nullptr : op.a_registers.data(), op.b, op.d);
+    execute_wgmma(op.shape, op.scale, shared, op.a, op.a_registers.empty() ? nullptr : op.a_registers.data(), op.b,
+                  op.d);
     queue.pop_front();
   }
 }
@@ -118,7 +130,10 @@ void Block::finish_wgmma(uint32_t warpgroup, uint32_t group, size_t at_most) {
 void Block::check_matrix_exit(const Thread& t) {
   if (t.wg_open || t.wg_waited < t.wg_committed) hazard(t, "the thread ends with a wgmma group in flight");
   if (t.bulk_issued > t.bulk_waited)
-    fail({Code::I0002, t.bulk_site, text("bulk store by thread ", t.id, ": the thread ends without waiting for it to be read"), {}});
+    fail({Code::I0002,
+          t.bulk_site,
+          text("bulk store by thread ", t.id, ": the thread ends without waiting for it to be read"),
+          {}});
 }
 
 void add_wgmma_symbols(std::vector<EmulationSymbol>& out) {

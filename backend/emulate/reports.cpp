@@ -42,7 +42,8 @@ void Block::deadlock() {
     std::string lacks;
     if (t.wait == WaitFor::Mbarrier) {
       const Mbarrier& m = mbarriers[t.wait_for];
-      lacks = text(", for phase ", t.wait_phase, " of the mbarrier at ", shared_text(m.addr), ", which lacks ", m.pending, " of ", m.count, " arrivals and ", m.tx, " bytes");
+      lacks = text(", for phase ", t.wait_phase, " of the mbarrier at ", shared_text(m.addr), ", which lacks ",
+                   m.pending, " of ", m.count, " arrivals and ", m.tx, " bytes");
     } else if (t.wait == WaitFor::NamedBarrier) {
       const NamedBarrier& n = named[t.wait_for];
       lacks = text(", barrier ", t.wait_for, ", at which ", n.arrived, " of ", n.expected, " threads arrived");
@@ -67,13 +68,19 @@ void Block::arrive_warp(Thread& t, Meeting& m) {
   }
   const Thread& other = threads[m.first];
   if (other.pc == t.pc) return;
-  Failure f{Code::I0002, t.site, text(op_name(t.op), " by part of a warp: thread ", t.id, " is here, thread ", other.id, " waits in another operation"), {}};
+  Failure f{Code::I0002,
+            t.site,
+            text(op_name(t.op), " by part of a warp: thread ", t.id, " is here, thread ", other.id,
+                 " waits in another operation"),
+            {}};
   f.notes.push_back({other.site, text(op_name(other.op), " in which thread ", other.id, " waits")});
   fail(std::move(f));
 }
 
 void Block::bad_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
-  if (addr % align != 0) hazard(t, "shared address ", addr, " is not a multiple of ", align, " (byte ", int64_t{addr} - kEmulatedSharedBase, " of the block's)");
+  if (addr % align != 0)
+    hazard(t, "shared address ", addr, " is not a multiple of ", align, " (byte ", int64_t{addr} - kEmulatedSharedBase,
+           " of the block's)");
   const int64_t at = int64_t{addr} - kEmulatedSharedBase;
   hazard(t, "shared bytes ", at, "..", at + bytes - 1, " lie outside the block's ", launch.shared_bytes, " bytes");
 }
@@ -81,7 +88,11 @@ void Block::bad_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t 
 void Block::bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writes) {
   const std::string who = text(" (", op_name(t.op), " by thread ", t.id, ")");
   if (!launch.memory->resolve(addr, bytes))
-    fail({Code::T0101, t.site, text(bytes, " bytes at address ", hex(addr), ", ", launch.memory->describe(addr), ", are outside the allocation", who), {}});
+    fail({Code::T0101,
+          t.site,
+          text(bytes, " bytes at address ", hex(addr), ", ", launch.memory->describe(addr),
+               ", are outside the allocation", who),
+          {}});
   if (writes && launch.memory->find(addr)->read_only)
     fail({Code::T0118, t.site, text("a write to ", launch.memory->describe(addr), ", which is read-only", who), {}});
   hazard(t, "address ", hex(addr), " is not a multiple of ", bytes, " (", launch.memory->describe(addr), ")");
@@ -89,7 +100,9 @@ void Block::bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writ
 
 std::string Block::agent_text(const Access& a) const {
   if (a.agent < launch.threads) return text("thread ", a.agent);
-  if (a.agent < matrix_agent(0)) return text("a bulk copy that completes phase ", a.clock - 1, " of the mbarrier at ", shared_text(mbarriers[a.agent - launch.threads].addr));
+  if (a.agent < matrix_agent(0))
+    return text("a bulk copy that completes phase ", a.clock - 1, " of the mbarrier at ",
+                shared_text(mbarriers[a.agent - launch.threads].addr));
   if (a.agent < bulk_agent(0)) return text("warpgroup ", a.agent - matrix_agent(0), "'s wgmma group ", a.clock);
   return text("a bulk store of group ", a.clock, " of thread ", bulk_threads[a.agent - bulk_agent(0)]);
 }
@@ -101,14 +114,20 @@ void Block::conflict(const Thread& t, const Conflict& c) {
   const char* other = "written here by ";
   switch (c.hazard) {
     case Hazard::ReadOfWrite: what = " is read, and nothing orders this after the write"; break;
-    case Hazard::WriteOfRead: what = " is overwritten, and nothing orders this after the read", other = "read here by "; break;
+    case Hazard::WriteOfRead:
+      what = " is overwritten, and nothing orders this after the read", other = "read here by ";
+      break;
     case Hazard::WriteOfWrite: what = " is overwritten, and nothing orders this after the other write"; break;
     case Hazard::NotFenced: what = ": no fence makes what was written visible to the asynchronous proxy"; break;
     case Hazard::WrongSwizzle: what = " was written in another swizzle than that of the descriptor"; break;
     default: hazard(t, "shared byte ", c.addr - kEmulatedSharedBase, " is read but was never written");
   }
-  Failure f{Code::I0002, t.site, text(op_name(t.op), " by thread ", t.id, ": shared byte ", c.addr - kEmulatedSharedBase, what), {}};
-  f.notes.push_back({c.other.site, text(other, agent_text(c.other), c.other.clock == kInFlight ? ", still in flight" : "")});
+  Failure f{Code::I0002,
+            t.site,
+            text(op_name(t.op), " by thread ", t.id, ": shared byte ", c.addr - kEmulatedSharedBase, what),
+            {}};
+  f.notes.push_back(
+      {c.other.site, text(other, agent_text(c.other), c.other.clock == kInFlight ? ", still in flight" : "")});
   fail(std::move(f));
 }
 

@@ -18,7 +18,8 @@ uint64_t EmulatedMemory::add(GlobalAllocation allocation) {
 std::string EmulatedMemory::describe(uint64_t address) const {
   const GlobalAllocation* a = find(address);
   if (!a) return "no allocation";
-  return "offset " + std::to_string(offset(address)) + " of " + a->name + ", which has " + std::to_string(a->size) + " bytes";
+  return "offset " + std::to_string(offset(address)) + " of " + a->name + ", which has " + std::to_string(a->size) +
+         " bytes";
 }
 
 bool emulation_supported() {
@@ -45,8 +46,8 @@ namespace {
 using emu::Block;
 using emu::Launch;
 
-// What an operation needs of its fiber's stack beyond the kernel's frame. The deepest use seen is 7 kB, while a report is built, and
-// 12 kB with AddressSanitizer, which also makes frames larger.
+// What an operation needs of its fiber's stack beyond the kernel's frame. The deepest use seen is 7 kB, while a report
+// is built, and 12 kB with AddressSanitizer, which also makes frames larger.
 constexpr size_t kRuntimeStack = 24 * 1024;
 // Each fiber's stack is two memory mappings, of which Linux allows a process 65,530.
 constexpr size_t kMostFibers = 16384;
@@ -104,10 +105,12 @@ Place place_of(const Module* module, const Function* function, uint32_t site) {
 
 }  // namespace
 
-Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint32_t, 3> grid, std::span<const uint64_t> params,
-                                  const EmulatedMemory& memory, const EmulateOptions& options, const Module* module,
-                                  const Function* function, Diagnostics& diags) {
-  if (!emulation_supported()) return diags.error(Code::E0916, {}, "the emulation needs an x86-64 processor with AVX2, FMA and BMI2");
+Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint32_t, 3> grid,
+                                  std::span<const uint64_t> params, const EmulatedMemory& memory,
+                                  const EmulateOptions& options, const Module* module, const Function* function,
+                                  Diagnostics& diags) {
+  if (!emulation_supported())
+    return diags.error(Code::E0916, {}, "the emulation needs an x86-64 processor with AVX2, FMA and BMI2");
   const auto start = std::chrono::steady_clock::now();
   const CompiledKernel& k = kernel.kernel();
   Shared s;
@@ -119,7 +122,8 @@ Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint3
   s.launch.threads = k.threads;
   s.launch.shared_bytes = k.shared_bytes;
   s.blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-  if (k.threads == 0 || k.threads > 1024) return diags.error(Code::I0001, {}, "a block of " + std::to_string(k.threads) + " threads; 1 to 1024 are possible");
+  if (k.threads == 0 || k.threads > 1024)
+    return diags.error(Code::I0001, {}, "a block of " + std::to_string(k.threads) + " threads; 1 to 1024 are possible");
   uint64_t workers = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   workers = std::max<uint64_t>(1, std::min({workers, s.blocks, uint64_t{kMostFibers / k.threads}}));
   std::vector<std::thread> others;
@@ -138,8 +142,10 @@ Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint3
     const uint64_t b = s.failed_block;
     if (f.code == Code::E0903) return diags.error(f.code, {}, "no memory for the emulation");
     Diagnostic d{f.code, place_of(module, function, f.site), f.message, {}, {}, {}};
-    if (options.trap_text && code_info(f.code).cls == FailureClass::Trap && f.trapped) d.message = options.trap_text(f.code, f.site);
-    d.message += ", in block (" + std::to_string(b % grid[0]) + ", " + std::to_string(b / grid[0] % grid[1]) + ", " + std::to_string(b / grid[0] / grid[1]) + ")";
+    if (options.trap_text && code_info(f.code).cls == FailureClass::Trap && f.trapped)
+      d.message = options.trap_text(f.code, f.site);
+    d.message += ", in block (" + std::to_string(b % grid[0]) + ", " + std::to_string(b / grid[0] % grid[1]) + ", " +
+                 std::to_string(b / grid[0] / grid[1]) + ")";
     for (const auto& [site, note] : f.notes) d.notes.push_back({place_of(module, function, site), note});
     return diags.error(std::move(d));
   }

@@ -29,7 +29,9 @@ void leave_stack(void** fake, const void* to, size_t size) { __sanitizer_start_s
 void leave_to_scheduler(void** fake) { __sanitizer_start_switch_fiber(fake, os_stack, os_stack_size); }
 void reach_fiber(void* fake) { __sanitizer_finish_switch_fiber(fake, &os_stack, &os_stack_size); }
 void reach_scheduler(void* fake) { __sanitizer_finish_switch_fiber(fake, nullptr, nullptr); }
-void forget_frames(char* stack, size_t size) { __asan_unpoison_memory_region(stack, size); }  // dropped frames leave red zones
+void forget_frames(char* stack, size_t size) {
+  __asan_unpoison_memory_region(stack, size);
+}  // dropped frames leave red zones
 #else
 void leave_stack(void**, const void*, size_t) {}
 void leave_to_scheduler(void**) {}
@@ -66,10 +68,12 @@ const char* op_name(DeviceOp op) {
   return kNames[static_cast<size_t>(op)];
 }
 
-Block::Block(Launch& l, const std::vector<char*>& s, size_t bytes) : launch(l), options(*l.options), stacks(s), stack_bytes(bytes) {
+Block::Block(Launch& l, const std::vector<char*>& s, size_t bytes)
+    : launch(l), options(*l.options), stacks(s), stack_bytes(bytes) {
   constexpr size_t kAlign = 1024;
   storage = std::make_unique<std::byte[]>(size_t{kEmulatedSharedBase} + l.shared_bytes + kAlign);
-  shared = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(storage.get()) + kAlign - 1) & ~uintptr_t{kAlign - 1});
+  shared =
+      reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(storage.get()) + kAlign - 1) & ~uintptr_t{kAlign - 1});
   threads.resize(l.threads);
   ready.resize(std::bit_ceil(l.threads));
   meetings.resize((l.threads + 31) / 32);
@@ -120,7 +124,8 @@ bool Block::run(uint64_t linear) {
     if (options.policy == EmulateOptions::Random && chance(8)) finish_something();
     if (failed) return false;
     const auto slot = [&](uint32_t i) -> uint32_t& { return ready[(ready_head + i) & (ready.size() - 1)]; };
-    if (options.policy != EmulateOptions::Early) std::swap(slot(0), slot(static_cast<uint32_t>(random() % ready_count)));
+    if (options.policy != EmulateOptions::Early)
+      std::swap(slot(0), slot(static_cast<uint32_t>(random() % ready_count)));
     Thread& t = threads[slot(0)];
     ++ready_head;
     --ready_count;
@@ -180,11 +185,18 @@ void Block::exit(Thread& t) {
   const Meeting& m = meetings[t.warp()];
   if (m.arrived != 0) {
     const Thread& other = threads[m.first];
-    record({Code::I0002, other.site, text(op_name(other.op), " by part of a warp: thread ", other.id, " waits here, thread ", t.id, " has ended"), {}});
+    record(
+        {Code::I0002,
+         other.site,
+         text(op_name(other.op), " by part of a warp: thread ", other.id, " waits here, thread ", t.id, " has ended"),
+         {}});
     throw Stop{};
   }
   if (options.hazards && !t.copies.empty())
-    fail({Code::I0002, t.copies.front().site, text("cp.async by thread ", t.id, ": the thread ends without waiting for it"), {}});
+    fail({Code::I0002,
+          t.copies.front().site,
+          text("cp.async by thread ", t.id, ": the thread ends without waiting for it"),
+          {}});
   check_matrix_exit(t);
   t.done = true;
   --live;

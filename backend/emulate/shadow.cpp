@@ -31,7 +31,8 @@ void Shadow::split(Granule& g, uint8_t level) {
     drop_reads(g.whole);
   } else {
     if (g.bytes < 0) g.bytes = static_cast<int32_t>(bytes_.size()), bytes_.emplace_back();
-    for (size_t i = 0; i < 16; ++i) bytes_[static_cast<size_t>(g.bytes)][i] = copy(words_[static_cast<size_t>(g.words)][i / 4]);
+    for (size_t i = 0; i < 16; ++i)
+      bytes_[static_cast<size_t>(g.bytes)][i] = copy(words_[static_cast<size_t>(g.words)][i / 4]);
     for (auto& part : words_[static_cast<size_t>(g.words)]) drop_reads(part);
   }
   g.level = level;
@@ -46,8 +47,8 @@ void Shadow::drop_reads(History& h) {
   }
 }
 
-// Keeps such two of three reads of one interval that whatever write conflicts with the third conflicts with one of them. Reads by
-// different warps are best; in one warp, reads that its lanes do not know.
+// Keeps such two of three reads of one interval that whatever write conflicts with the third conflicts with one of
+// them. Reads by different warps are best; in one warp, reads that its lanes do not know.
 void Shadow::keep_two(History& h, const Access& who) {
   const auto warp = [](const Access& a) { return a.agent / 32; };
   for (auto& r : h.reads)
@@ -59,7 +60,8 @@ Conflict Shadow::read_one(History& h, Observer& by, const Access& who) {
   if (h.write.agent == kNobody) return {Hazard::Uninitialised, {}, 0};
   if (!by.knows(h.write)) return {Hazard::ReadOfWrite, h.write, 0};
   if (who.async && !h.write.async && !by.sees(h.write)) return {Hazard::NotFenced, h.write, 0};
-  if (who.swizzle >= 0 && h.write.swizzle >= 0 && who.swizzle != h.write.swizzle) return {Hazard::WrongSwizzle, h.write, 0};
+  if (who.swizzle >= 0 && h.write.swizzle >= 0 && who.swizzle != h.write.swizzle)
+    return {Hazard::WrongSwizzle, h.write, 0};
   for (auto& r : h.reads)
     if (r.agent == who.agent || r.agent == kNobody) return r = who, Conflict{};
   // A read that all these threads know can be forgotten: what is ordered after this read is ordered after that one.
@@ -108,9 +110,11 @@ Conflict Shadow::visit(uint32_t addr, uint32_t bytes, bool overwrites, F&& each)
     if (g.level == 0) {
       c = each(g.whole);
     } else if (g.level == 1) {
-      for (uint32_t i = in / 4; i < (in + n) / 4 && c.hazard == Hazard::None; ++i) at = addr - in + i * 4, c = each(words_[static_cast<size_t>(g.words)][i]);
+      for (uint32_t i = in / 4; i < (in + n) / 4 && c.hazard == Hazard::None; ++i)
+        at = addr - in + i * 4, c = each(words_[static_cast<size_t>(g.words)][i]);
     } else {
-      for (uint32_t i = in; i < in + n && c.hazard == Hazard::None; ++i) at = addr - in + i, c = each(bytes_[static_cast<size_t>(g.bytes)][i]);
+      for (uint32_t i = in; i < in + n && c.hazard == Hazard::None; ++i)
+        at = addr - in + i, c = each(bytes_[static_cast<size_t>(g.bytes)][i]);
     }
     if (c.hazard != Hazard::None) return c.addr = at, c;
     if (overwrites && n == 16 && g.level != 0) {  // one history again; the parts hold no reads after the write

@@ -1,4 +1,5 @@
-// The history of every byte of a block's shared memory: last write, and the reads since that a later write must be ordered after.
+// The history of every byte of a block's shared memory: last write, and the reads since that a later write must be
+// ordered after.
 #pragma once
 
 #include <array>
@@ -31,8 +32,8 @@ class Shadow {
  private:
   struct History {
     Access write;
-    // Two readers are enough while only barriers order threads: whatever a third one of the same interval conflicts with, one of
-    // these two does. Otherwise the rest goes to more_[more].
+    // Two readers are enough while only barriers order threads: whatever a third one of the same interval conflicts
+    // with, one of these two does. Otherwise the rest goes to more_[more].
     std::array<Access, 2> reads;
     int32_t more = -1;
   };

@@ -11,7 +11,8 @@ namespace tile::emu {
 class StackPool {
  public:
   static StackPool& instance();
-  /// `count` stacks of at least `bytes` each (rounded up in place); fewer, and nothing kept, if the system gives no more.
+  /// `count` stacks of at least `bytes` each (rounded up in place); fewer, and nothing kept, if the system gives no
+  /// more.
   [[nodiscard]] std::vector<char*> take(size_t count, size_t& bytes);
   void give(std::vector<char*> stacks, size_t bytes);
 

@@ -10,7 +10,9 @@
 
 namespace tile::emu {
 
-unsigned WgmmaShape::element_bytes() const { return kind == kTF32F32 ? 4 : kind == kF16F32 || kind == kBF16F32 || kind == kF16F16 ? 2 : 1; }
+unsigned WgmmaShape::element_bytes() const {
+  return kind == kTF32F32 ? 4 : kind == kF16F32 || kind == kBF16F32 || kind == kF16F16 ? 2 : 1;
+}
 unsigned WgmmaShape::registers() const { return kind == kF16F16 ? n / 4 : n / 2; }
 
 namespace {
@@ -19,8 +21,8 @@ struct Tiles {
   alignas(32) float a[64][32], b[32][256], c[64][256];
 };
 
-/// Register 4 j + i of thread t: row 16 (t / 32) + t % 32 / 4 + 8 (i >> 1), column 8 j + 2 (t % 4) + (i & 1). Calls f(first of two
-/// neighbours in the tile, thread, number of the pair).
+/// Register 4 j + i of thread t: row 16 (t / 32) + t % 32 / 4 + 8 (i >> 1), column 8 j + 2 (t % 4) + (i & 1). Calls
+/// f(first of two neighbours in the tile, thread, number of the pair).
 template <class F>
 void each_pair(Tiles& t, unsigned n, F&& f) {
   for (unsigned th = 0; th < 128; ++th)
@@ -30,8 +32,8 @@ void each_pair(Tiles& t, unsigned n, F&& f) {
 
 }  // namespace
 
-void execute_wgmma(const WgmmaShape& s, bool scale, const std::byte* shared, uint64_t a, const uint32_t* a_registers, uint64_t b,
-                   const std::array<void*, 128>& d) {
+void execute_wgmma(const WgmmaShape& s, bool scale, const std::byte* shared, uint64_t a, const uint32_t* a_registers,
+                   uint64_t b, const std::array<void*, 128>& d) {
   const auto tiles = std::make_unique_for_overwrite<Tiles>();
   Tiles& t = *tiles;
   const unsigned eb = s.element_bytes();
@@ -89,7 +91,8 @@ void execute_wgmma(const WgmmaShape& s, bool scale, const std::byte* shared, uin
     }
     uint32_t w[2] = {0, 0};
     if (integer && scale) std::memcpy(w, to + size_t{pair} * 8, 8);
-    for (unsigned e = 0; e < 2; ++e) w[e] = integer ? w[e] + static_cast<uint32_t>(static_cast<int32_t>(c[e])) : result_bits(c[e]);
+    for (unsigned e = 0; e < 2; ++e)
+      w[e] = integer ? w[e] + static_cast<uint32_t>(static_cast<int32_t>(c[e])) : result_bits(c[e]);
     std::memcpy(to + size_t{pair} * 8, w, 8);
   });
 }

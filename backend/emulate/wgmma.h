@@ -28,8 +28,8 @@ struct MatrixDescriptor {
   TensorSwizzle swizzle;
 };
 
-/// Calls f(shared address, row, k) for every 16 bytes of an operand of `rows` rows or columns: K-major, they are elements k, k + 1...
-/// of one row; MN-major, rows row .. row + 7 of one k.
+/// Calls f(shared address, row, k) for every 16 bytes of an operand of `rows` rows or columns: K-major, they are
+/// elements k, k + 1... of one row; MN-major, rows row .. row + 7 of one k.
 template <class F>
 void each_chunk(const MatrixDescriptor& d, bool mn_major, unsigned rows, unsigned element_bytes, F&& f) {
   const uint32_t width = 16u << static_cast<unsigned>(d.swizzle);
@@ -37,7 +37,8 @@ void each_chunk(const MatrixDescriptor& d, bool mn_major, unsigned rows, unsigne
   if (!mn_major) {
     for (unsigned r = 0; r < rows; ++r)
       for (unsigned c = 0; c < 2; ++c)
-        f(swizzled(d.start + r % 8 * width + r / 8 * d.stride + c * (plain ? d.leading : 16), d.swizzle), r, c * 16 / element_bytes);
+        f(swizzled(d.start + r % 8 * width + r / 8 * d.stride + c * (plain ? d.leading : 16), d.swizzle), r,
+          c * 16 / element_bytes);
     return;
   }
   const unsigned panel = width / 2;
@@ -49,8 +50,9 @@ void each_chunk(const MatrixDescriptor& d, bool mn_major, unsigned rows, unsigne
     }
 }
 
-/// D = A x B (+ D if `scale`). `a_registers`: 4 words of each of the 128 threads, instead of `a`; else nullptr. `shared`: address 0.
-void execute_wgmma(const WgmmaShape& shape, bool scale, const std::byte* shared, uint64_t a, const uint32_t* a_registers, uint64_t b,
-                   const std::array<void*, 128>& d);
+/// D = A x B (+ D if `scale`). `a_registers`: 4 words of each of the 128 threads, instead of `a`; else nullptr.
+/// `shared`: address 0.
+void execute_wgmma(const WgmmaShape& shape, bool scale, const std::byte* shared, uint64_t a,
+                   const uint32_t* a_registers, uint64_t b, const std::array<void*, 128>& d);
 
 }  // namespace tile::emu

@@ -203,6 +203,21 @@ Layout mma_b_layout(const MmaShape& s, unsigned batch_bits, unsigned k_bits, uns
   return out;
 }
 
+Layout wgmma_result_layout(unsigned m_bits, unsigned n_bits, unsigned group_bits) {
+  const auto m = [&](unsigned k) { return static_cast<int8_t>(n_bits + k); };
+  const auto n = [&](unsigned k) { return static_cast<int8_t>(k); };
+  const unsigned groups_m = std::min(group_bits, m_bits - 6), groups_n = group_bits - groups_m;
+  Layout out;
+  out.reg = {n(0), m(3)};
+  out.lane = {n(1), n(2), m(0), m(1), m(2)};
+  for (unsigned k = 3; k + groups_n < n_bits; ++k) out.reg.push_back(n(k));
+  for (unsigned k = 6; k + groups_m < m_bits; ++k) out.reg.push_back(m(k));
+  out.warp = {m(4), m(5)};
+  for (unsigned k = groups_m; k > 0; --k) out.warp.push_back(m(m_bits - k));
+  for (unsigned k = groups_n; k > 0; --k) out.warp.push_back(n(n_bits - k));
+  return out;
+}
+
 namespace {
 
 /// Every thread of `to` finds its elements among those that the same lane (or warp) bits of `from` hold.

@@ -69,6 +69,10 @@ struct MmaShape {
 [[nodiscard]] Layout mma_b_layout(const MmaShape& s, unsigned batch_bits, unsigned k_bits, unsigned n_bits, unsigned warp_m_bits, unsigned warp_n_bits,
                                   unsigned warp_batch_bits);
 
+/// Accumulator of wgmma for an M x N tile: warps 0..3 of a warpgroup take 16 rows each of every 64; further warpgroups take the top bits of
+/// M, or of N where M has none left.
+[[nodiscard]] Layout wgmma_result_layout(unsigned m_bits, unsigned n_bits, unsigned group_bits);
+
 /// How to turn one layout into another.
 enum class ConvertKind : uint8_t {
   None,       ///< equal

@@ -55,6 +55,8 @@ class Planner {
                                 std::to_string(1 << kMaxBits),
                             "cut the tile into smaller ones");
     choose_warps();
+    if (!options_.plan.contains("warps")) plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
+    for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_view(i);
@@ -197,6 +199,17 @@ class Planner {
     const size_t rank = sr.size();
     const unsigned batch = rank == 3 ? log2_of(sr[0]) : 0, mb = log2_of(sr[rank - 2]), nb = log2_of(sr[rank - 1]), kb = log2_of(sa[rank - 1]);
     MmaPlan p;
+    if (const auto it = ring_of_.find(i); it != ring_of_.end()) {
+      const RingPlan& ring = *it->second;
+      p.unit = MmaUnit::Group;
+      p.name = "wgmma m64n" + std::to_string(1u << (ring.n_bits - (ring.group_bits - std::min(ring.group_bits, ring.m_bits - 6)))) + "k16 from a ring of " +
+               std::to_string(ring.stages) + " stages";
+      p.result = wgmma_result_layout(ring.m_bits, ring.n_bits, ring.group_bits);
+      assign(f_.result(i), p.result);
+      plan_.remarks.push_back({i, p.name, ""});
+      plan_.mma.emplace(i, std::move(p));
+      return;
+    }
     const ElementType ea = element(operands[0]), er = element(f_.result(i));
     switch (f_.insts[i].op) {
       case Opcode::MmaI: p.shape = {4, 3, 5, 2}; p.name = "mma.sync.m16n8k32.s8"; break;
@@ -242,7 +255,7 @@ class Planner {
       p.result = fma_layout(batch, mb, nb);
     } else {
       p.unit = MmaUnit::Sync;
-      unsigned wm = 0, wn = 0, wb = 0;
+      unsigned wm = 0, wn = 0, wb = 0, idle = 0;
       for (unsigned k = 0; k < w; ++k) {
         const bool m_fits = mb > p.shape.m_bits + wm, n_fits = nb > p.shape.n_bits + wn;
         if (batch > wb && batch >= 2) {
@@ -254,13 +267,15 @@ class Planner {
         } else if (batch > wb) {
           ++wb;
         } else {
-          ++wm;  // more warps than work: copies
+          ++idle;  // more warps than work: copies
         }
       }
       p.result = mma_result_layout(p.shape, batch, mb, nb, wm, wn, wb);
       p.a = mma_a_layout(p.shape, batch, mb, kb, wm, wn, wb);
       p.b = mma_b_layout(p.shape, batch, kb, nb, wm, wn, wb);
+      for (Layout* l : {&p.result, &p.a, &p.b}) l->warp.insert(l->warp.end(), idle, kCopies);
     }
+    if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end() && p.why.empty()) p.why = "no wgmma: " + it->second;
     assign(f_.result(i), p.result);
     plan_.remarks.push_back({i, p.name, p.why});
     plan_.mma.emplace(i, std::move(p));
@@ -347,6 +362,8 @@ class Planner {
   std::vector<std::optional<Layout>> layouts_;  // by class representative
   std::vector<int> vector_bits_;
   std::vector<bool> cheap_;
+  std::map<InstId, const RingPlan*> ring_of_;
+  std::map<InstId, std::string> why_no_ring_;
   std::vector<InstId> loops_, ifs_;
 };
 

@@ -19,6 +19,7 @@ namespace tile {
 enum class MmaUnit : uint8_t {
   Fma,   ///< operands in shared memory, one multiply-add per element and k
   Sync,  ///< mma.sync
+  Group, ///< wgmma: part of a ring (RingPlan)
 };
 
 struct MmaPlan {
@@ -30,10 +31,41 @@ struct MmaPlan {
   std::string why;            ///< why not a better unit
 };
 
+/// A loop that multiplies tiles of two arrays and does nothing else: bulk copies fill a ring of stages in shared memory ahead of the
+/// products, mbarriers say which stages are full and which are empty.
+struct RingPlan {
+  struct Operand {
+    InstId load = kNone;
+    bool mn_major = false;            ///< the contiguous dimension in memory is M or N
+    unsigned map = 0;                 ///< index into KernelPlan::maps
+    std::vector<int> tile_dim;        ///< for each dimension of the map, innermost first: dimension of the view's tile, -1: none
+    uint32_t offset = 0;              ///< bytes from the start of a stage
+    uint32_t row_bytes = 128;         ///< of a panel: the swizzle's span
+    uint32_t rows = 0, panels = 0;
+    [[nodiscard]] uint32_t panel_bytes() const { return rows * row_bytes; }
+    [[nodiscard]] uint32_t bytes() const { return panel_bytes() * panels; }
+    [[nodiscard]] unsigned swizzle() const { return row_bytes == 128 ? 3 : row_bytes == 64 ? 2 : 1; }
+  };
+  InstId loop = kNone, mma = kNone;
+  unsigned carried = 0;               ///< position of the accumulator among the loop's carried values
+  bool bf16 = false;
+  unsigned m_bits = 0, n_bits = 0, k_bits = 0, group_bits = 0;
+  Operand a, b;
+  unsigned stages = 0;
+  uint32_t offset = 0;                ///< of the first stage from the start of shared memory, a multiple of 1,024
+  uint32_t stage_bytes = 0;
+  std::vector<InstId> index_slice;    ///< scalar instructions of the body that the loads' indices need, in order
+  [[nodiscard]] uint32_t barriers() const { return offset + stages * stage_bytes; }   ///< full barriers, then empty ones
+  [[nodiscard]] uint32_t end() const { return (barriers() + 16 * stages + 1023) & ~1023u; }
+};
+
 struct KernelPlan {
   unsigned warp_bits = 2;                 ///< log2 of the warps of a block
   std::vector<Layout> layout;             ///< by ValueId; tiles only
   std::map<InstId, MmaPlan> mma;
+  std::map<InstId, RingPlan> rings;       ///< by loop
+  std::vector<TensorMapSpec> maps;
+  uint32_t ring_bytes = 0;                ///< of all rings; the scratch space follows
   std::vector<Remark> remarks;
 
   [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }
@@ -42,6 +74,10 @@ struct KernelPlan {
 
 /// @error E0808 tiles that no layout of this machine can hold
 [[nodiscard]] Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& target, const CompileOptions& options, Diagnostics& diags);
+
+/// The rings that a kernel's loops can have on a target with wgmma and bulk tensor copies; fills `rings`, `maps`, `ring_bytes` and
+/// warp_bits. Leaves `why` for products that it looked at in vain.
+void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

@@ -104,6 +104,7 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
   Lowering lowering(*device, *module, entry, result.plan, diags);
   if (!lowering.run(k.entry)) return Failed;
   k.shared_bytes = lowering.shared_bytes();
+  k.maps = result.plan.maps;
   k.remarks = result.plan.remarks;
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
   if (k.shared_bytes > target.max_shared())
@@ -135,6 +136,14 @@ Result<Target> target_of(const CompileOptions& options, const Place& place, Diag
 }
 
 }  // namespace
+
+Result<std::vector<TensorMapSpec>> tensor_maps(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
+  auto target = target_of(options, (*module).place(entry), diags);
+  if (!target) return Failed;
+  auto plan = make_plan(*module, entry, *target, options, diags);
+  if (!plan) return Failed;
+  return std::move(plan->maps);
+}
 
 Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
   auto target = target_of(options, (*module).place(entry), diags);

@@ -1,6 +1,6 @@
-// The device interface's part for sm_90 and newer: mbarriers, bulk tensor copies, wgmma, and finer barriers. A device that has these units
-// implements both classes; hopper_ops() finds the second.
-// Conventions as in device.h. Nothing of a handle's contents may be used before the wait that covers it.
+// The device interface's part for sm_90 and newer: mbarriers, bulk tensor copies, wgmma, and finer barriers. A device
+// that has these units implements both classes; hopper_ops() finds the second. Conventions as in device.h. Nothing of a
+// handle's contents may be used before the wait that covers it.
 #pragma once
 
 #include <span>
@@ -10,18 +10,20 @@
 
 namespace tile {
 
-/// Accumulator of wgmma m64nN in one thread. A slot, not values: between issue and wait the matrix unit owns these registers. On PTX
-/// mem2reg makes registers of the slots.
+/// Accumulator of wgmma m64nN in one thread. A slot, not values: between issue and wait the matrix unit owns these
+/// registers. On PTX mem2reg makes registers of the slots.
 struct WgmmaAccumulator {
   MmaKind kind = MmaKind::F16F32;
   unsigned n = 0;
   std::vector<Value*> slots;                 ///< pointer to each register (PTX)
   Value* base = nullptr;                     ///< pointer to all of them (host)
-  /// n / 2 floats or i32; F16F16: n / 4 packed i32. Register 4 j + i of warp w: row 16 w + g + 8 (i >> 1), column 8 j + 2 t + (i & 1).
+  /// n / 2 floats or i32; F16F16: n / 4 packed i32. Register 4 j + i of warp w: row 16 w + g + 8 (i >> 1), column 8 j +
+  /// 2 t + (i & 1).
   [[nodiscard]] unsigned registers() const { return kind == MmaKind::F16F16 ? n / 4 : n / 2; }
 };
 
-/// A or B of wgmma: in shared memory as its descriptor says, or (A only) in registers, laid out as A of mma.sync for rows 16 w...
+/// A or B of wgmma: in shared memory as its descriptor says, or (A only) in registers, laid out as A of mma.sync for
+/// rows 16 w...
 struct WgmmaOperand {
   Value* descriptor = nullptr;               ///< i64
   Values registers;                          ///< 4 x i32
@@ -45,9 +47,10 @@ class HopperOps {
   /// After the initialisations, by the thread that made them, before a barrier of the block.
   virtual void fence_mbarrier_init() = 0;
   virtual void mbarrier_arrive(Value* bar) = 0;
-  virtual void mbarrier_arrive_expect(Value* bar, Value* bytes) = 0;            ///< arrives, and announces bytes of bulk loads
-  /// Waits for the end of phase number `phase` (i32, the first is 0). PTX takes its lowest bit: the number must be that of the phase
-  /// under way or of the one before. A ring's first wait for an empty stage is left out, not asked with phase -1.
+  virtual void mbarrier_arrive_expect(Value* bar, Value* bytes) = 0;  ///< arrives, and announces bytes of bulk loads
+  /// Waits for the end of phase number `phase` (i32, the first is 0). PTX takes its lowest bit: the number must be that
+  /// of the phase under way or of the one before. A ring's first wait for an empty stage is left out, not asked with
+  /// phase -1.
   virtual void mbarrier_wait(Value* bar, Value* phase) = 0;
   /// Makes this thread's writes to shared memory, and those it knows of, visible to bulk copies and wgmma.
   virtual void fence_proxy_async() = 0;
@@ -56,12 +59,14 @@ class HopperOps {
   virtual void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) = 0;
   virtual void tma_store(Value* map, std::span<Value* const> at, Value* shared) = 0;
   virtual void bulk_commit() = 0;
-  virtual void bulk_wait(unsigned pending, bool read) = 0;                      ///< read: until the sources may be overwritten
+  virtual void bulk_wait(unsigned pending, bool read) = 0;  ///< read: until the sources may be overwritten
 
   // --- wgmma, by all threads of a warpgroup ---
   virtual WgmmaAccumulator wgmma_accumulator(MmaKind kind, unsigned n) = 0;
-  virtual void wgmma_fence() = 0;            ///< before the first wgmma, and after each ordinary access to an accumulator or A registers
-  virtual void wgmma(WgmmaAccumulator& d, const WgmmaOperand& a, const WgmmaOperand& b, Value* scale_d = nullptr) = 0;  ///< false: D = A x B
+  virtual void
+  wgmma_fence() = 0;  ///< before the first wgmma, and after each ordinary access to an accumulator or A registers
+  virtual void wgmma(WgmmaAccumulator& d, const WgmmaOperand& a, const WgmmaOperand& b,
+                     Value* scale_d = nullptr) = 0;  ///< false: D = A x B
   virtual void wgmma_commit() = 0;
   /// `in_flight`: all accumulators of groups not yet waited for.
   virtual void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const> in_flight) = 0;
@@ -75,8 +80,8 @@ class HopperOps {
 /// nullptr if the device has no such units.
 inline HopperOps* hopper_ops(DeviceOps& d) { return dynamic_cast<HopperOps*>(&d); }
 
-/// Descriptor of a tile in shared memory, as far as it is constant: add (address >> 4). `swizzle` as tensor maps number it: 0 none, 1, 2,
-/// 3 = 32, 64, 128 bytes. Offsets in bytes.
+/// Descriptor of a tile in shared memory, as far as it is constant: add (address >> 4). `swizzle` as tensor maps number
+/// it: 0 none, 1, 2, 3 = 32, 64, 128 bytes. Offsets in bytes.
 constexpr uint64_t wgmma_descriptor(uint32_t leading, uint32_t stride, unsigned swizzle) {
   return uint64_t{leading >> 4} << 16 | uint64_t{stride >> 4} << 32 | uint64_t{(4 - swizzle) % 4} << 62;
 }

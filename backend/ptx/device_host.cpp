@@ -1,5 +1,6 @@
-// The device interface on the host: every operation is a call `emu_*(thread, site, ...)` into backend/emulate. The kernel becomes
-// `void NAME(ptr thread, ptr params)`. No vector types and no address spaces: both would drop fast instruction selection.
+// The device interface on the host: every operation is a call `emu_*(thread, site, ...)` into backend/emulate. The
+// kernel becomes `void NAME(ptr thread, ptr params)`. No vector types and no address spaces: both would drop fast
+// instruction selection.
 #include "backend/emulate/emulate.h"
 #include "backend/ptx/device_hopper.h"
 
@@ -21,7 +22,8 @@ class HostDevice final : public DeviceOps, public HopperOps {
     buffers_.clear();
     b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "entry", function_));
     Values out;
-    for (unsigned i = 0; i < words; ++i) out.push_back(b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_32(b.getInt64Ty(), function_->getArg(1), i)));
+    for (unsigned i = 0; i < words; ++i)
+      out.push_back(b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_32(b.getInt64Ty(), function_->getArg(1), i)));
     return out;
   }
   void end() override { b.CreateRetVoid(); }
@@ -35,9 +37,11 @@ class HostDevice final : public DeviceOps, public HopperOps {
     return load_all(type, n, call("emu_load_shared", b.getPtrTy(), {addr, bytes(type, n), flag(pred)}));
   }
   void store_shared(std::span<Value* const> values, Value* addr, Value* pred) override {
-    store_all(values, call("emu_store_shared", b.getPtrTy(), {addr, bytes(values[0]->getType(), values.size()), flag(pred)}));
+    store_all(values,
+              call("emu_store_shared", b.getPtrTy(), {addr, bytes(values[0]->getType(), values.size()), flag(pred)}));
   }
-  // Orders need nothing here: on x86-64 every load acquires and every store releases, and the calls keep the compiler from reordering.
+  // Orders need nothing here: on x86-64 every load acquires and every store releases, and the calls keep the compiler
+  // from reordering.
   Values load_global(Type* type, unsigned n, Value* addr, MemOrder, MemScope, Value* pred, Value* otherwise) override {
     Values out = load_all(type, n, call("emu_load_global", b.getPtrTy(), {addr, bytes(type, n), flag(pred)}));
     if (pred && otherwise)
@@ -45,17 +49,20 @@ class HostDevice final : public DeviceOps, public HopperOps {
     return out;
   }
   void store_global(std::span<Value* const> values, Value* addr, MemOrder, MemScope, Value* pred) override {
-    store_all(values, call("emu_store_global", b.getPtrTy(), {addr, bytes(values[0]->getType(), values.size()), flag(pred)}));
+    store_all(values,
+              call("emu_store_global", b.getPtrTy(), {addr, bytes(values[0]->getType(), values.size()), flag(pred)}));
   }
   Value* atomic_rmw(RmwOp op, Value* value, bool is_bf16, Value* addr, MemOrder, MemScope, Value* pred) override {
     Type* type = value->getType();
-    Value* old = call("emu_atomic_rmw", b.getInt64Ty(),
-                      {b.getInt32(static_cast<uint32_t>(op)), bits(type), b.getInt32(is_bf16), wide(value), addr, flag(pred)});
+    Value* old =
+        call("emu_atomic_rmw", b.getInt64Ty(),
+             {b.getInt32(static_cast<uint32_t>(op)), bits(type), b.getInt32(is_bf16), wide(value), addr, flag(pred)});
     return b.CreateTrunc(old, type);
   }
   Value* atomic_cas(Value* expected, Value* desired, Value* addr, MemOrder, MemScope, Value* pred) override {
     Type* type = expected->getType();
-    return b.CreateTrunc(call("emu_atomic_cas", b.getInt64Ty(), {bits(type), wide(expected), wide(desired), addr, flag(pred)}), type);
+    return b.CreateTrunc(
+        call("emu_atomic_cas", b.getInt64Ty(), {bits(type), wide(expected), wide(desired), addr, flag(pred)}), type);
   }
   void fence(MemOrder, MemScope) override { call("emu_fence", {}); }
 
@@ -66,7 +73,9 @@ class HostDevice final : public DeviceOps, public HopperOps {
   Value* any(Value* predicate) override { return b.CreateICmpNE(ballot(predicate), b.getInt32(0)); }
   Value* ballot(Value* predicate) override { return call("emu_ballot", b.getInt32Ty(), {flag(predicate)}); }
 
-  void cp_async(Value* shared, Value* global, unsigned n, Value* pred) override { call("emu_cp_async", {shared, global, b.getInt32(n), flag(pred)}); }
+  void cp_async(Value* shared, Value* global, unsigned n, Value* pred) override {
+    call("emu_cp_async", {shared, global, b.getInt32(n), flag(pred)});
+  }
   void cp_async_commit() override { call("emu_cp_async_commit", {}); }
   void cp_async_wait(unsigned pending) override { call("emu_cp_async_wait", {b.getInt32(pending)}); }
 
@@ -75,16 +84,20 @@ class HostDevice final : public DeviceOps, public HopperOps {
     call("emu_ldmatrix", {b.getInt32(matrices), b.getInt32(transpose), row_addr, out});
     return load_all(b.getInt32Ty(), matrices, out);
   }
-  Values mma(MmaKind kind, std::span<Value* const> a, std::span<Value* const> bb, std::span<Value* const> c, bool a_e5m2, bool b_e5m2) override {
+  Values mma(MmaKind kind, std::span<Value* const> a, std::span<Value* const> bb, std::span<Value* const> c,
+             bool a_e5m2, bool b_e5m2) override {
     Value *pa = buffer(0), *pb = buffer(1), *pc = buffer(2);
     store_all(a, pa);
     store_all(bb, pb);
     store_all(c, pc);
-    call("emu_mma", {b.getInt32(static_cast<uint32_t>(kind)), b.getInt32(unsigned{a_e5m2} | unsigned{b_e5m2} << 1), pa, pb, pc});
+    call("emu_mma",
+         {b.getInt32(static_cast<uint32_t>(kind)), b.getInt32(unsigned{a_e5m2} | unsigned{b_e5m2} << 1), pa, pb, pc});
     return load_all(c[0]->getType(), static_cast<unsigned>(c.size()), pc);
   }
 
-  Value* approx(ApproxOp op, Value* f32) override { return call("emu_approx", b.getFloatTy(), {b.getInt32(static_cast<uint32_t>(op)), f32}); }
+  Value* approx(ApproxOp op, Value* f32) override {
+    return call("emu_approx", b.getFloatTy(), {b.getInt32(static_cast<uint32_t>(op)), f32});
+  }
   Value* fma(Value* x, Value* y, Value* z) override {
     Type* type = x->getType();
     if (!type->isHalfTy() && !type->isBFloatTy()) return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z});
@@ -97,8 +110,12 @@ class HostDevice final : public DeviceOps, public HopperOps {
 
   void trap(uint32_t code, Value* mailbox) override { call("emu_trap", {b.getInt32(code), mailbox}); }
 
-  void named_barrier(unsigned id, unsigned count) override { call("emu_named_barrier", {b.getInt32(id), b.getInt32(count)}); }
-  void named_barrier_arrive(unsigned id, unsigned count) override { call("emu_named_barrier_arrive", {b.getInt32(id), b.getInt32(count)}); }
+  void named_barrier(unsigned id, unsigned count) override {
+    call("emu_named_barrier", {b.getInt32(id), b.getInt32(count)});
+  }
+  void named_barrier_arrive(unsigned id, unsigned count) override {
+    call("emu_named_barrier_arrive", {b.getInt32(id), b.getInt32(count)});
+  }
   void warp_sync() override { call("emu_warp_sync", {}); }
   Value* warp_uniform(Value* v) override { return call("emu_warp_uniform", b.getInt32Ty(), {v}); }
 
@@ -118,7 +135,9 @@ class HostDevice final : public DeviceOps, public HopperOps {
     call("emu_tma_store", {map, b.getInt32(static_cast<uint32_t>(at.size())), buffer(0), shared});
   }
   void bulk_commit() override { call("emu_bulk_commit", {}); }
-  void bulk_wait(unsigned pending, bool read) override { call("emu_bulk_wait", {b.getInt32(pending), b.getInt32(read)}); }
+  void bulk_wait(unsigned pending, bool read) override {
+    call("emu_bulk_wait", {b.getInt32(pending), b.getInt32(read)});
+  }
 
   WgmmaAccumulator wgmma_accumulator(MmaKind kind, unsigned n) override {
     WgmmaAccumulator d{kind, n, {}, nullptr};
@@ -127,15 +146,18 @@ class HostDevice final : public DeviceOps, public HopperOps {
   }
   void wgmma_fence() override { call("emu_wgmma_fence", {}); }
   void wgmma(WgmmaAccumulator& d, const WgmmaOperand& a, const WgmmaOperand& bb, Value* scale_d) override {
-    const uint32_t flags = unsigned{a.e5m2} | unsigned{bb.e5m2} << 1 | unsigned{a.mn_major} << 2 | unsigned{bb.mn_major} << 3;
+    const uint32_t flags =
+        unsigned{a.e5m2} | unsigned{bb.e5m2} << 1 | unsigned{a.mn_major} << 2 | unsigned{bb.mn_major} << 3;
     Value* all = scale_d ? b.CreateOr(b.CreateShl(flag(scale_d), 4), b.getInt32(flags)) : b.getInt32(flags | 16);
     Value* registers = llvm::ConstantPointerNull::get(b.getPtrTy());
     if (!a.registers.empty()) store_all(a.registers, registers = buffer(0));
-    call("emu_wgmma", {b.getInt32(static_cast<uint32_t>(d.kind)), b.getInt32(d.n), all, d.base, a.descriptor ? a.descriptor : b.getInt64(0), registers,
-                       bb.descriptor});
+    call("emu_wgmma", {b.getInt32(static_cast<uint32_t>(d.kind)), b.getInt32(d.n), all, d.base,
+                       a.descriptor ? a.descriptor : b.getInt64(0), registers, bb.descriptor});
   }
   void wgmma_commit() override { call("emu_wgmma_commit", {}); }
-  void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const>) override { call("emu_wgmma_wait", {b.getInt32(pending)}); }
+  void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const>) override {
+    call("emu_wgmma_wait", {b.getInt32(pending)});
+  }
   Values wgmma_read(WgmmaAccumulator& d) override {
     call("emu_accumulator", {d.base});
     return load_all(accumulator_type(d.kind), d.registers(), d.base);
@@ -153,7 +175,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
  private:
   llvm::Function* function_ = nullptr;
   Value* thread_ = nullptr;
-  Values buffers_;                                      // one of a kind is enough: it is read before the next operation fills it
+  Values buffers_;  // one of a kind is enough: it is read before the next operation fills it
 
   Value* call(const char* name, Type* result, Values args) {
     args.insert(args.begin(), {thread_, b.getInt32(site)});
@@ -166,10 +188,12 @@ class HostDevice final : public DeviceOps, public HopperOps {
   Value* flag(Value* pred) { return pred ? b.CreateZExt(pred, b.getInt32Ty()) : b.getInt32(1); }
   Value* wide(Value* v) { return b.CreateZExt(v, b.getInt64Ty()); }
   Value* bits(Type* type) { return b.getInt32(static_cast<uint32_t>(type->getPrimitiveSizeInBits())); }
-  Value* bytes(Type* type, size_t n) { return b.getInt32(static_cast<uint32_t>(n * type->getPrimitiveSizeInBits() / 8)); }
+  Value* bytes(Type* type, size_t n) {
+    return b.getInt32(static_cast<uint32_t>(n * type->getPrimitiveSizeInBits() / 8));
+  }
 
-  /// Memory for an operation's lists, 64 bytes: 16 words or 8 doubles, more than any fragment. In the entry block, so that it is part of
-  /// the frame.
+  /// Memory for an operation's lists, 64 bytes: 16 words or 8 doubles, more than any fragment. In the entry block, so
+  /// that it is part of the frame.
   Value* buffer(size_t which) {
     if (buffers_.empty())
       for (int i = 0; i < 3; ++i) buffers_.push_back(entry_alloca(b.getInt64Ty(), 8));
@@ -183,11 +207,18 @@ class HostDevice final : public DeviceOps, public HopperOps {
   }
   Type* accumulator_type(MmaKind kind) {
     switch (kind) {
-      case MmaKind::F16F16: case MmaKind::S8: case MmaKind::U8: case MmaKind::S8U8: case MmaKind::U8S8: return b.getInt32Ty();
+      case MmaKind::F16F16:
+      case MmaKind::S8:
+      case MmaKind::U8:
+      case MmaKind::S8U8:
+      case MmaKind::U8S8:
+        return b.getInt32Ty();
       default: return b.getFloatTy();
     }
   }
-  Value* element(Type* type, Value* p, size_t i) { return i == 0 ? p : b.CreateConstInBoundsGEP1_32(type, p, static_cast<unsigned>(i)); }
+  Value* element(Type* type, Value* p, size_t i) {
+    return i == 0 ? p : b.CreateConstInBoundsGEP1_32(type, p, static_cast<unsigned>(i));
+  }
   void store_all(std::span<Value* const> values, Value* p) {
     for (size_t i = 0; i < values.size(); ++i) b.CreateStore(values[i], element(values[i]->getType(), p, i));
   }
@@ -200,6 +231,8 @@ class HostDevice final : public DeviceOps, public HopperOps {
 
 }  // namespace
 
-std::unique_ptr<DeviceOps> make_host_device(llvm::Module& module, const Target& target) { return std::make_unique<HostDevice>(module, target); }
+std::unique_ptr<DeviceOps> make_host_device(llvm::Module& module, const Target& target) {
+  return std::make_unique<HostDevice>(module, target);
+}
 
 }  // namespace tile

@@ -4,7 +4,7 @@
 #include <llvm/Support/ErrorHandling.h>
 
 #include "backend/compile.h"
-#include "backend/ptx/device.h"
+#include "backend/ptx/device_hopper.h"
 
 namespace tile {
 namespace {
@@ -20,7 +20,7 @@ struct Container {
   unsigned per_part;   ///< elements in one part; 0: an element takes several parts
 };
 
-class PtxDevice final : public DeviceOps {
+class PtxDevice final : public DeviceOps, public HopperOps {
  public:
   PtxDevice(llvm::Module& m, const Target& t) : DeviceOps(m, t) {}
 
@@ -188,7 +188,181 @@ class PtxDevice final : public DeviceOps {
     b.CreateCall(trap_function(), {mailbox, b.getInt32(code), b.getInt32(site)});
   }
 
+  // --- hopper units ---
+  void named_barrier(unsigned id, unsigned count) override {
+    asm_call(b.getVoidTy(), "bar.sync " + std::to_string(id) + ", " + std::to_string(count) + ";", "~{memory}", {}, true);
+  }
+  void named_barrier_arrive(unsigned id, unsigned count) override {
+    asm_call(b.getVoidTy(), "bar.arrive " + std::to_string(id) + ", " + std::to_string(count) + ";", "~{memory}", {}, true);
+  }
+  void warp_sync() override { asm_call(b.getVoidTy(), "bar.warp.sync 0xffffffff;", "~{memory}", {}, true); }
+  Value* warp_uniform(Value* v) override { return shuffle(ShuffleMode::Index, v, b.getInt32(0)); }
+
+  void mbarrier_init(Value* bar, unsigned count) override {
+    asm_call(b.getVoidTy(), "mbarrier.init.shared::cta.b64 [$0], " + std::to_string(count) + ";", "r,~{memory}", {bar}, true);
+  }
+  void fence_mbarrier_init() override { asm_call(b.getVoidTy(), "fence.mbarrier_init.release.cluster;", "~{memory}", {}, true); }
+  void mbarrier_arrive(Value* bar) override { asm_call(b.getVoidTy(), "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", {bar}, true); }
+  void mbarrier_arrive_expect(Value* bar, Value* bytes) override {
+    asm_call(b.getVoidTy(), "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", {bar, bytes}, true);
+  }
+  void mbarrier_wait(Value* bar, Value* phase) override {
+    asm_call(b.getVoidTy(),
+             "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}",
+             "r,r,~{memory}", {bar, b.CreateAnd(phase, 1)}, true);
+  }
+  void fence_proxy_async() override { asm_call(b.getVoidTy(), "fence.proxy.async;", "~{memory}", {}, true); }
+
+  void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) override {
+    Values args{shared, map, bar};
+    std::string coordinates, constraints = "r,l,r";
+    for (Value* c : at) {
+      coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(args.size());
+      constraints += ",r";
+      args.push_back(c);
+    }
+    asm_call(b.getVoidTy(),
+             "cp.async.bulk.tensor." + std::to_string(at.size()) + "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {" + coordinates +
+                 "}], [$2];",
+             constraints + ",~{memory}", args, true);
+  }
+  void tma_store(Value* map, std::span<Value* const> at, Value* shared) override {
+    Values args{map, shared};
+    std::string coordinates, constraints = "l,r";
+    for (Value* c : at) {
+      coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(args.size());
+      constraints += ",r";
+      args.push_back(c);
+    }
+    asm_call(b.getVoidTy(), "cp.async.bulk.tensor." + std::to_string(at.size()) + "d.global.shared::cta.tile.bulk_group [$0, {" + coordinates + "}], [$1];",
+             constraints + ",~{memory}", args, true);
+  }
+  void bulk_commit() override { asm_call(b.getVoidTy(), "cp.async.bulk.commit_group;", "~{memory}", {}, true); }
+  void bulk_wait(unsigned pending, bool read) override {
+    asm_call(b.getVoidTy(), std::string("cp.async.bulk.wait_group") + (read ? ".read " : " ") + std::to_string(pending) + ";", "~{memory}", {}, true);
+  }
+
+  WgmmaAccumulator wgmma_accumulator(MmaKind kind, unsigned n) override {
+    WgmmaAccumulator d{kind, n, {}, nullptr};
+    llvm::BasicBlock& entry = function_->getEntryBlock();
+    llvm::IRBuilder<> at(&entry, entry.begin());
+    for (unsigned k = 0; k < d.registers(); ++k) d.slots.push_back(at.CreateAlloca(accumulator_type(kind)));
+    return d;
+  }
+  void wgmma_fence() override { asm_call(b.getVoidTy(), "wgmma.fence.sync.aligned;", "~{memory}", {}, true); }
+  void wgmma(WgmmaAccumulator& d, const WgmmaOperand& a, const WgmmaOperand& bb, Value* scale_d) override {
+    struct Spelling {
+      const char* types;
+      unsigned k;
+      bool transposes, scales;
+    };
+    const std::string f8 = std::string("f32.") + (a.e5m2 ? "e5m2" : "e4m3") + (bb.e5m2 ? ".e5m2" : ".e4m3");
+    const Spelling s = d.kind == MmaKind::F16F32    ? Spelling{"f32.f16.f16", 16, true, true}
+                       : d.kind == MmaKind::BF16F32 ? Spelling{"f32.bf16.bf16", 16, true, true}
+                       : d.kind == MmaKind::F16F16  ? Spelling{"f16.f16.f16", 16, true, true}
+                       : d.kind == MmaKind::TF32F32 ? Spelling{"f32.tf32.tf32", 8, false, true}
+                       : d.kind == MmaKind::F8F32   ? Spelling{f8.c_str(), 32, false, true}
+                       : d.kind == MmaKind::S8      ? Spelling{"s32.s8.s8", 32, false, false}
+                       : d.kind == MmaKind::U8      ? Spelling{"s32.u8.u8", 32, false, false}
+                       : d.kind == MmaKind::S8U8    ? Spelling{"s32.s8.u8", 32, false, false}
+                                                    : Spelling{"s32.u8.s8", 32, false, false};
+    Type* type = accumulator_type(d.kind);
+    const std::string reg_text = type->isFloatTy() ? "f" : "r";
+    const size_t n = d.registers();
+    std::string outs, constraints;
+    Values args;
+    for (size_t k = 0; k < n; ++k) {
+      outs += (k ? ", $" : "$") + std::to_string(k);
+      constraints += "=" + reg_text + ",";
+    }
+    size_t at = n;
+    std::string a_text;
+    if (a.registers.empty()) {
+      a_text = "$" + std::to_string(at++);
+      constraints += "l,";
+      args.push_back(a.descriptor);
+    } else {
+      for (Value* v : a.registers) {
+        a_text += (a_text.empty() ? "{$" : ", $") + std::to_string(at++);
+        constraints += "r,";
+        args.push_back(v);
+      }
+      a_text += "}";
+    }
+    const std::string b_text = "$" + std::to_string(at++), scale_text = "$" + std::to_string(at++);
+    constraints += "l,r";
+    args.push_back(bb.descriptor);
+    args.push_back(scale_d ? b.CreateZExt(scale_d, b.getInt32Ty()) : b.getInt32(1));
+    for (size_t k = 0; k < n; ++k) {
+      constraints += "," + std::to_string(k);
+      args.push_back(b.CreateLoad(type, d.slots[k]));
+    }
+    std::string tail;
+    if (s.scales) tail += ", 1, 1";
+    if (s.transposes) tail += a.registers.empty() ? std::string(a.mn_major ? ", 1" : ", 0") + (bb.mn_major ? ", 1" : ", 0") : std::string(bb.mn_major ? ", 1" : ", 0");
+    Value* result = asm_call(words(type, static_cast<unsigned>(n)),
+                             "{\n.reg .pred p;\nsetp.ne.b32 p, " + scale_text + ", 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(d.n) + "k" + std::to_string(s.k) +
+                                 "." + s.types + " {" + outs + "}, " + a_text + ", " + b_text + ", p" + tail + ";\n}",
+                             constraints, args, true);
+    const Values parts = split(result, static_cast<unsigned>(n));
+    for (size_t k = 0; k < n; ++k) b.CreateStore(parts[k], d.slots[k]);
+  }
+  void wgmma_commit() override { asm_call(b.getVoidTy(), "wgmma.commit_group.sync.aligned;", "~{memory}", {}, true); }
+  void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const> in_flight) override {
+    // The accumulators pass through the wait, so that nothing that reads them is moved above it.
+    std::string constraints;
+    Values args;
+    std::vector<Type*> types;
+    for (WgmmaAccumulator* d : in_flight)
+      for (Value* slot : d->slots) {
+        Type* type = accumulator_type(d->kind);
+        types.push_back(type);
+        args.push_back(b.CreateLoad(type, slot));
+        constraints += type->isFloatTy() ? "=f," : "=r,";
+      }
+    for (size_t k = 0; k < args.size(); ++k) constraints += std::to_string(k) + ",";
+    const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";";
+    if (args.empty()) {
+      asm_call(b.getVoidTy(), text, "~{memory}", {}, true);
+      return;
+    }
+    Type* result = types.size() == 1 ? types[0] : llvm::StructType::get(b.getContext(), types);
+    const Values parts = split(asm_call(result, text, constraints + "~{memory}", args, true), static_cast<unsigned>(args.size()));
+    size_t at = 0;
+    for (WgmmaAccumulator* d : in_flight)
+      for (Value* slot : d->slots) b.CreateStore(parts[at++], slot);
+  }
+  Values wgmma_read(WgmmaAccumulator& d) override {
+    Values out;
+    for (Value* slot : d.slots) out.push_back(b.CreateLoad(accumulator_type(d.kind), slot));
+    return out;
+  }
+  void wgmma_write(WgmmaAccumulator& d, std::span<Value* const> values) override {
+    for (size_t k = 0; k < d.slots.size(); ++k) b.CreateStore(values[k], d.slots[k]);
+  }
+
+  void stmatrix(unsigned matrices, bool transpose, Value* row_addr, std::span<Value* const> values) override {
+    std::string ins, constraints = "r";
+    Values args{row_addr};
+    for (unsigned k = 0; k < matrices; ++k) {
+      ins += (k ? ", $" : "$") + std::to_string(k + 1);
+      constraints += ",r";
+      args.push_back(values[k]);
+    }
+    asm_call(b.getVoidTy(), "stmatrix.sync.aligned.m8n8.x" + std::to_string(matrices) + (transpose ? ".trans" : "") + ".shared.b16 [$0], {" + ins + "};",
+             constraints + ",~{memory}", args, true);
+  }
+  void max_registers(bool raise, unsigned n) override {
+    asm_call(b.getVoidTy(), std::string("setmaxnreg.") + (raise ? "inc" : "dec") + ".sync.aligned.u32 " + std::to_string(n) + ";", "~{memory}", {}, true);
+  }
+
  private:
+  Type* accumulator_type(MmaKind kind) {
+    switch (kind) {
+      case MmaKind::F16F32: case MmaKind::BF16F32: case MmaKind::TF32F32: case MmaKind::F8F32: return b.getFloatTy();
+      default: return b.getInt32Ty();
+    }
+  }
   Value* special(llvm::Intrinsic::ID id) { return b.CreateIntrinsic(id, {}, {}); }
   static std::string scope_text(MemScope s) { return s == MemScope::Block ? ".cta" : s == MemScope::Device ? ".gpu" : ".sys"; }
   static std::string order_text(MemOrder o) {

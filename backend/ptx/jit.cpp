@@ -19,14 +19,15 @@ namespace {
 
 using namespace llvm;
 
-/// Largest frame in an object's .stack_sizes section: an 8-byte address and a ULEB128 size for each function. 0 if there is none.
-size_t largest_frame(MemoryBufferRef buffer) {
+/// Sum of the frames in an object's .stack_sizes section: an 8-byte address and a ULEB128 size for each function. 0 if
+/// there is none.
+size_t frames_of(MemoryBufferRef buffer) {
   auto object = object::ObjectFile::createObjectFile(buffer);
   if (!object) {
     consumeError(object.takeError());
     return 0;
   }
-  uint64_t largest = 0;
+  uint64_t total = 0;
   for (const auto& section : (*object)->sections()) {
     auto name = section.getName();
     auto data = section.getContents();
@@ -42,17 +43,18 @@ size_t largest_frame(MemoryBufferRef buffer) {
       const char* wrong = nullptr;
       const uint64_t size = decodeULEB128(p + 8, &n, end, &wrong);
       if (wrong) break;
-      largest = std::max(largest, size);
+      total += size;
       p += 8 + n;
     }
   }
-  return largest;
+  return total;
 }
 
-// Frame of the object compiled last by this thread: ORC compiles on the thread that looks a symbol up.
+// Frames of the object compiled last by this thread: ORC compiles on the thread that looks a symbol up.
 thread_local size_t last_frame = 0;
 
-/// A fixed processor, not the host's: AVX512-BF16 flushes subnormals and AVX512-FP16 rounds once what others round twice.
+/// A fixed processor, not the host's: AVX512-BF16 flushes subnormals and AVX512-FP16 rounds once what others round
+/// twice.
 orc::JITTargetMachineBuilder target_builder() {
   orc::JITTargetMachineBuilder builder(Triple("x86_64-unknown-linux-gnu"));
   builder.setCPU("x86-64-v3");
@@ -87,7 +89,7 @@ struct Jit {
     // Errors come back from the calls; ORC would print them as well.
     lljit->getExecutionSession().setErrorReporter([](Error e) { consumeError(std::move(e)); });
     lljit->getObjTransformLayer().setTransform([](std::unique_ptr<MemoryBuffer> object) {
-      last_frame = largest_frame(object->getMemBufferRef());
+      last_frame = frames_of(object->getMemBufferRef());
       return Expected<std::unique_ptr<MemoryBuffer>>(std::move(object));
     });
     auto library = lljit->createJITDylib("runtime");
@@ -129,15 +131,17 @@ void set_up_host_module(llvm::Module& module) {
   if (jit().lljit) module.setDataLayout(jit().lljit->getDataLayout());
 }
 
-Result<std::unique_ptr<LoadedCode>> load_host_code(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module,
-                                                   const std::string& entry, Diagnostics& diags) {
+Result<std::unique_ptr<LoadedCode>> load_host_code(std::unique_ptr<llvm::LLVMContext> context,
+                                                   std::unique_ptr<llvm::Module> module, const std::string& entry,
+                                                   Diagnostics& diags) {
   orc::ThreadSafeModule owner(std::move(module), std::move(context));  // destroys the module before its context
   llvm::Module& m = *owner.getModuleUnlocked();
   Jit& j = jit();
   if (!j.why.empty()) return diags.error(Code::I0001, {}, "the loader of emulated code does not start: " + j.why);
   std::string why;
   raw_string_ostream text(why);
-  if (verifyModule(m, &text)) return diags.error(Code::I0001, {}, "the code generator made an invalid module: " + text.str());
+  if (verifyModule(m, &text))
+    return diags.error(Code::I0001, {}, "the code generator made an invalid module: " + text.str());
   set_up_host_module(m);
 
   auto library = j.lljit->createJITDylib("kernel" + std::to_string(j.libraries.fetch_add(1)));
@@ -152,7 +156,8 @@ Result<std::unique_ptr<LoadedCode>> load_host_code(std::unique_ptr<llvm::LLVMCon
   last_frame = 0;
   auto address = j.lljit->lookup(*library, entry);
   if (!address) return failed(address.takeError());
-  return std::unique_ptr<LoadedCode>(std::make_unique<OrcCode>(*library, address->toPtr<void*>(), last_frame ? last_frame : size_t{1} << 18));
+  return std::unique_ptr<LoadedCode>(
+      std::make_unique<OrcCode>(*library, address->toPtr<void*>(), last_frame ? last_frame : size_t{1} << 18));
 }
 
 }  // namespace tile

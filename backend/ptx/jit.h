@@ -18,15 +18,18 @@ class LoadedCode {
  public:
   virtual ~LoadedCode() = default;
   [[nodiscard]] virtual void* entry() const = 0;
-  [[nodiscard]] virtual size_t frame_bytes() const = 0;  ///< largest frame of the module's functions; frames of callees come on top
+  /// Frames of all functions of the module together: enough for any chain of calls without recursion.
+  [[nodiscard]] virtual size_t frame_bytes() const = 0;
 };
 
 /// Prepares an empty module: triple and data layout.
 void set_up_host_module(llvm::Module& module);
 
-/// Compiles without optimisation: kernels of the emulation run once or twice, and their time goes into the device operations.
+/// Compiles without optimisation: kernels of the emulation run once or twice, and their time goes into the device
+/// operations.
 /// @error I0001 the module is not valid, or does not link
-[[nodiscard]] Result<std::unique_ptr<LoadedCode>> load_host_code(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module,
+[[nodiscard]] Result<std::unique_ptr<LoadedCode>> load_host_code(std::unique_ptr<llvm::LLVMContext> context,
+                                                                 std::unique_ptr<llvm::Module> module,
                                                                  const std::string& entry, Diagnostics& diags);
 
 }  // namespace tile

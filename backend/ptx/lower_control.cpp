@@ -9,17 +9,18 @@ using Var = Lowering::Var;
 std::vector<Var> make_vars(Lowering& x, ValueId v) {
   std::vector<Var> out;
   if (!x.is_tile(v)) return out;
-  for (unsigned r = 0; r < x.layout(v).registers(); ++r) out.push_back(x.var(register_type(x.b.getContext(), x.element(v))));
+  for (unsigned r = 0; r < x.layout(v).registers(); ++r) out.push_back(x.var(memory_type(x.b.getContext(), x.element(v))));
   return out;
 }
 
-void store_vars(Lowering& x, const std::vector<Var>& vars, const Values& values) {
-  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], values[k]);
+// Variables hold bits: a narrow float in a variable may pass through a wider type and change a NaN.
+void store_vars(Lowering& x, ElementType e, const std::vector<Var>& vars, const Values& values) {
+  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], to_memory(x.d, e, values[k]));
 }
 
-Values load_vars(Lowering& x, const std::vector<Var>& vars) {
+Values load_vars(Lowering& x, ValueId v, const std::vector<Var>& vars) {
   Values out;
-  for (const Var& v : vars) out.push_back(x.load(v));
+  for (const Var& w : vars) out.push_back(from_memory(x.d, x.element(v), x.load(w)));
   return out;
 }
 
@@ -36,7 +37,8 @@ bool lower_control(Lowering& x, InstId i) {
     std::vector<Values> all(from.size());
     for (size_t k = 0; k < from.size(); ++k)
       if (x.is_tile(from[k])) all[k] = x.get(from[k], x.layout(like[k]));
-    for (size_t k = 0; k < from.size(); ++k) store_vars(x, to[k], all[k]);
+    for (size_t k = 0; k < from.size(); ++k)
+      if (x.is_tile(from[k])) store_vars(x, x.element(from[k]), to[k], all[k]);
   };
 
   switch (inst.op) {
@@ -81,7 +83,7 @@ bool lower_control(Lowering& x, InstId i) {
       b.CreateCondBr(less(lower, upper), body, frame.after);
       b.SetInsertPoint(body);
       x.set(r.first_arg, {x.load(iv)});
-      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, frame.args[k]));
+      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, args[k], frame.args[k]));
       // What an earlier iteration did may still be pending when this one starts.
       x.pending_reads_ = x.pending_writes_ = true;
       x.loops_.push_back(frame);
@@ -97,7 +99,7 @@ bool lower_control(Lowering& x, InstId i) {
       // A number that wraps ends the loop.
       b.CreateCondBr(b.CreateAnd(less(next, upper), less(at, next)), body, frame.after);
       b.SetInsertPoint(frame.after);
-      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, frame.args[k]));
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, f.result(i, k), frame.args[k]));
       return true;
     }
 
@@ -113,7 +115,7 @@ bool lower_control(Lowering& x, InstId i) {
       pass(operands, frame.args, args);
       b.CreateBr(frame.next);
       b.SetInsertPoint(frame.next);
-      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, frame.args[k]));
+      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, args[k], frame.args[k]));
       x.pending_reads_ = x.pending_writes_ = true;
       x.loops_.push_back(frame);
       bool ended = false;
@@ -121,7 +123,7 @@ bool lower_control(Lowering& x, InstId i) {
       x.loops_.pop_back();
       if (!ended) b.CreateBr(frame.next);
       b.SetInsertPoint(frame.after);
-      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, frame.results[k]));
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, f.result(i, k), frame.results[k]));
       return true;
     }
 
@@ -149,7 +151,7 @@ bool lower_control(Lowering& x, InstId i) {
       x.pending_writes_ = any_writes;
       x.ifs_.pop_back();
       b.SetInsertPoint(frame.after);
-      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, frame.results[k]));
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, f.result(i, k), frame.results[k]));
       return true;
     }
 

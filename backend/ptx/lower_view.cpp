@@ -11,6 +11,7 @@ namespace {
 uint64_t padding_bits(ElementType e, uint32_t padding) {
   const ElementInfo& t = info(e);
   if (!t.is_float || padding == kNone || padding == 0) return 0;
+  // Formats that saturate have no conversion that gives infinity; padding states its bits.
   const FloatFormat& format = float_format(e);
   const uint64_t sign = uint64_t{1} << (format.exponent_bits + format.mantissa_bits);
   const double inf = std::numeric_limits<double>::infinity();
@@ -18,7 +19,7 @@ uint64_t padding_bits(ElementType e, uint32_t padding) {
     case 1: return encode(e, -0.0);
     case 2: return encode(e, std::numeric_limits<double>::quiet_NaN());
     default:
-      if (format.has_inf) return (((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits) | (padding == 4 ? sign : 0);
+      if (format.has_inf && format.saturates) return (((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits) | (padding == 4 ? sign : 0);
       return encode(e, padding == 3 ? inf : -inf);
   }
 }

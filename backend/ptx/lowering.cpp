@@ -1,6 +1,8 @@
 // The frame of the lowering: values and layouts, conversions, shared scratch memory, dispatch.
 #include "backend/ptx/lowering.h"
 
+#include "backend/ptx/device_hopper.h"
+
 #include <algorithm>
 
 namespace tile {
@@ -13,12 +15,13 @@ Lowering::Lowering(DeviceOps& device, const Module& module, const Function& func
 }
 
 bool Lowering::run(const std::string& symbol) {
-  params_ = d.begin(symbol, f.param_count + 1 + static_cast<unsigned>(m.globals.size()), plan.threads());
+  params_ = d.begin(symbol, f.param_count + 1 + static_cast<unsigned>(m.globals.size() + plan.maps.size()), plan.threads());
   mailbox_ = params_[f.param_count];
   thread_ = d.thread_id();
   lane_ = b.CreateAnd(thread_, i32(31));
   warp_ = b.CreateLShr(thread_, i32(5));
   shared_ = d.shared_base();
+  shared_bytes_ = plan.ring_bytes;
   for (ValueId p = 0; p < f.param_count; ++p) {
     const ElementType e = element(p);
     Value* v = params_[p];
@@ -28,6 +31,7 @@ bool Lowering::run(const std::string& symbol) {
     }
     set(p, {v});
   }
+  prepare_rings(*this);
   bool ended = false;
   if (!region(f.regions[0], &ended)) return false;
   if (!ended) d.end();
@@ -63,7 +67,10 @@ bool Lowering::instruction(InstId i, bool* ended) {
   }
   switch (op) {
     case Opcode::Break: case Opcode::Continue: case Opcode::Yield: case Opcode::Return: *ended = true; [[fallthrough]];
-    case Opcode::For: case Opcode::If: case Opcode::Loop: case Opcode::MakeToken: case Opcode::JoinTokens: case Opcode::GetTileBlockId:
+    case Opcode::For:
+      if (const auto it = plan.rings.find(i); it != plan.rings.end()) return lower_ring_loop(*this, i, it->second);
+      return lower_control(*this, i);
+    case Opcode::If: case Opcode::Loop: case Opcode::MakeToken: case Opcode::JoinTokens: case Opcode::GetTileBlockId:
     case Opcode::GetNumTileBlocks: case Opcode::Assume: case Opcode::MemoryFenceAliasTko: case Opcode::GdcWaitTko:
     case Opcode::GdcLaunchDependentsTko:
       return lower_control(*this, i);
@@ -231,8 +238,8 @@ Value* Lowering::owner(const Layout& l) {
 // --- shared memory ---
 
 Value* Lowering::scratch(uint32_t bytes) {
-  shared_bytes_ = std::max(shared_bytes_, bytes);
-  return shared_;
+  shared_bytes_ = std::max(shared_bytes_, plan.ring_bytes + bytes);
+  return plan.ring_bytes == 0 ? shared_ : b.CreateAdd(shared_, i32(plan.ring_bytes));
 }
 
 void Lowering::barrier() {
@@ -295,6 +302,10 @@ Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& f
     };
     look(from.lane, to.lane, lane_);
     look(from.warp, to.warp, warp_);
+    // Chosen as bits: a choice among narrow floats may pass through a wider type and change a NaN.
+    Values words = from_regs;
+    if (!choices.empty())
+      for (Value*& w : words) w = to_memory(d, e, w);
     bool ok = std::all_of(choices.begin(), choices.end(), [](const Choice& c) { return c.reg_bit >= 0; }) && choices.size() <= 6;
     for (unsigned r = 0; ok && r < out.size(); ++r) {
       unsigned source = 0;
@@ -310,11 +321,11 @@ Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& f
         unsigned s = source;
         for (size_t k = 0; k < choices.size(); ++k)
           if (c >> k & 1) s |= 1u << choices[k].reg_bit;
-        candidates[c] = from_regs[s];
+        candidates[c] = words[s];
       }
       for (size_t k = choices.size(); k-- > 0;)
         for (size_t c = 0; c < size_t{1} << k; ++c) candidates[c] = b.CreateSelect(choices[k].on, candidates[c | size_t{1} << k], candidates[c]);
-      out[r] = candidates[0];
+      out[r] = choices.empty() ? candidates[0] : from_memory(d, e, candidates[0]);
     }
     if (ok) return out;
   }
@@ -367,10 +378,22 @@ void Lowering::loop(unsigned n, const std::function<void(Value*)>& body) {
   b.SetInsertPoint(after);
 }
 
+namespace {
+
+/// 102 for T0102.
+uint32_t trap_number(Code code) {
+  uint32_t n = 0;
+  for (const char c : std::string_view(code_info(code).name))
+    if (c >= '0' && c <= '9') n = n * 10 + static_cast<uint32_t>(c - '0');
+  return n;
+}
+
+}  // namespace
+
 void Lowering::trap_if(Value* condition, Code code, InstId i) {
   (void)i;
   if_then(condition, [&] {
-    d.trap(static_cast<uint32_t>(code), mailbox_);
+    d.trap(trap_number(code), mailbox_);
     b.CreateUnreachable();
   });
 }
@@ -403,6 +426,12 @@ std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> a
   }
   yielded_ = outer;
   return out;
+}
+
+void Lowering::settle_for_bulk_copies() {
+  if (!pending_writes_) return;
+  if (auto* hopper = hopper_ops(d)) hopper->fence_proxy_async();
+  barrier();
 }
 
 void Lowering::order_access(InstId i, bool reads, bool writes) {

@@ -100,6 +100,15 @@ class Lowering {
   [[nodiscard]] Value* global_address(uint32_t index) const { return params_[f.param_count + 1 + index]; }
 
   // --- regions ---
+  /// Emits one instruction that is no terminator.
+  [[nodiscard]] bool one(InstId i) {
+    bool ended = false;
+    return instruction(i, &ended);
+  }
+  [[nodiscard]] Value* shared_base() const { return shared_; }
+  [[nodiscard]] Value* map_address(unsigned index) const { return params_[f.param_count + 1 + m.globals.size() + index]; }
+  /// Accesses before this point that a bulk copy must not overtake are done, and visible to it.
+  void settle_for_bulk_copies();
   /// Emits the instructions of a region. `ended` is set if its end is not reached.
   [[nodiscard]] bool region(const Region& r, bool* ended = nullptr);
   /// Applies the body of a reduce or scan to rank-0 arguments (one register each) and gives what it yields.
@@ -130,6 +139,10 @@ class Lowering {
   bool pending_reads_ = false, pending_writes_ = false;
   std::vector<Remark> remarks_;
 
+  friend void prepare_rings(Lowering&);
+  friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
+  std::map<InstId, Var> ring_position_;   ///< by loop: stages that were filled and used so far
+
   struct Frame {                          ///< of a loop or an if
     InstId inst;
     std::vector<std::vector<Var>> args, results;
@@ -146,6 +159,8 @@ bool lower_shape(Lowering&, InstId);      ///< cat, extract, insert, pack, unpac
 bool lower_view(Lowering&, InstId);       ///< make_*_view, shapes, load/store/reduce through views
 bool lower_pointer(Lowering&, InstId);    ///< load/store/atomics through pointers, alloca, get_global
 bool lower_reduce(Lowering&, InstId);     ///< reduce, scan
+bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
+void prepare_rings(Lowering&);            ///< their mbarriers, at the start of the kernel
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled
 bool lower_print(Lowering&, InstId);      ///< print_tko, assert
 

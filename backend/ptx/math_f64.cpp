@@ -1,5 +1,5 @@
-// Functions of f64 in double-double arithmetic: errors stay near 2^-85 of the result, so nearly all are the exact value rounded.
-// The methods are those of the interpreter (vm/interp/elementwise_math.cpp), with fused operations.
+// Functions of f64 in double-double arithmetic: errors stay near 2^-85 of the result, so nearly all are the exact value
+// rounded. The methods are those of the interpreter (vm/interp/elementwise_math.cpp), with fused operations.
 #include <limits>
 
 #include "backend/ptx/scalar_parts.h"
@@ -31,8 +31,12 @@ Double2 two_product(Expr a, Expr b) {
   const Expr p = a * b;
   return {p, fused(a, b, -p)};
 }
-Double2 number2(Expr like, Number2 n) { return {like.number(n.high), like.number(n.low)}; }
-Double2 plain(Expr x) { return {x, x.number(0.0)}; }
+Double2 number2(Expr like, Number2 n) {
+  return {like.number(n.high), like.number(n.low)};
+}
+Double2 plain(Expr x) {
+  return {x, x.number(0.0)};
+}
 Double2 operator+(Double2 a, Double2 b) {
   const Double2 s = two_sum(a.high, b.high), t = two_sum(a.low, b.low);
   const Double2 u = quick_sum(s.high, s.low + t.high);
@@ -42,8 +46,12 @@ Double2 operator+(Double2 a, Expr b) {
   const Double2 s = two_sum(a.high, b);
   return quick_sum(s.high, s.low + a.low);
 }
-Double2 operator-(Double2 a) { return {-a.high, -a.low}; }
-Double2 operator-(Double2 a, Double2 b) { return a + -b; }
+Double2 operator-(Double2 a) {
+  return {-a.high, -a.low};
+}
+Double2 operator-(Double2 a, Double2 b) {
+  return a + -b;
+}
 Double2 operator*(Double2 a, Double2 b) {
   const Double2 p = two_product(a.high, b.high);
   return quick_sum(p.high, p.low + fused(a.high, b.low, a.low * b.high));
@@ -59,9 +67,15 @@ Double2 operator/(Double2 a, Double2 b) {
   const Double2 r2 = r - b * q2, s = quick_sum(q, q2);
   return s + r2.high / b.high;
 }
-Double2 scaled(Double2 a, Expr power_of_two) { return {a.high * power_of_two, a.low * power_of_two}; }
-Double2 scaled(Double2 a, double power_of_two) { return scaled(a, a.high.number(power_of_two)); }
-Double2 select2(Expr c, Double2 a, Double2 b) { return {select(c, a.high, b.high), select(c, a.low, b.low)}; }
+Double2 scaled(Double2 a, Expr power_of_two) {
+  return {a.high * power_of_two, a.low * power_of_two};
+}
+Double2 scaled(Double2 a, double power_of_two) {
+  return scaled(a, a.high.number(power_of_two));
+}
+Double2 select2(Expr c, Double2 a, Double2 b) {
+  return {select(c, a.high, b.high), select(c, a.low, b.low)};
+}
 
 // 1/2!, 1/3!, ... 1/28!
 constexpr Number2 kInverseFactorial[] = {
@@ -93,30 +107,35 @@ constexpr Number2 kInverseFactorial[] = {
     {0x1.d1ab1c2dccea3p-94, 0x1.054d0c78aea14p-149},
     {0x1.0a18a2635085dp-98, 0x1.b9e2e28e1aa54p-153},
 };
-constexpr Number2 inverse_factorial(int n) { return kInverseFactorial[n - 2]; }
+constexpr Number2 inverse_factorial(int n) {
+  return kInverseFactorial[n - 2];
+}
 
 constexpr double kLn2Part1 = 0x1.62e42fefa2p-1, kLn2Part2 = 0x1.9ef35793c6p-41, kLn2Part3 = 0x1.673007e5ed5e8p-81;
-constexpr Number2 kLn2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56}, kLog2E = {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56},
-                  kHalfPi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54}, kPi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
+constexpr Number2 kLn2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56},
+                  kLog2E = {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56},
+                  kHalfPi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54},
+                  kPi = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
 
 /// x * 2^k rounded once, x normalised and between 1/2 and 4; |k| < 2100.
 Expr finish(Double2 x, Expr k) {
   const Expr e = ((bits_of(x.high) >> 52) & 0x7FF) - 1023;
   const Expr place = k + e;
-  return branch(slt(place, -1021),
-    [&] {
-      // Subnormal: all bits of the sum in an integer of 62 bits, with the last one sticky, cut at 2^-1074.
-      const Expr up = power_of_two(60 - e), low = x.low * up, whole = unary(llvm::Intrinsic::floor, low);
-      const Expr sum = to_i64(x.high * up) + to_i64(whole), drop = umin(60 - 1074 - place, 62);
-      const Expr bits = sum | zext(low != whole, sum.type());
-      const Expr add = (sum.number(1) << (drop - 1)) - 1 + ((bits >> drop) & 1);
-      return float_from((bits + add) >> drop);
-    },
-    [&] {
-      // In two steps: the power itself may be out of range where the result is not.
-      const Expr half = Expr{x.high.b, x.high.b->CreateAShr(k, 1)};
-      return x.high * power_of_two(half) * power_of_two(k - half);
-    });
+  return branch(
+      slt(place, -1021),
+      [&] {
+        // Subnormal: all bits of the sum in an integer of 62 bits, with the last one sticky, cut at 2^-1074.
+        const Expr up = power_of_two(60 - e), low = x.low * up, whole = unary(llvm::Intrinsic::floor, low);
+        const Expr sum = to_i64(x.high * up) + to_i64(whole), drop = umin(60 - 1074 - place, 62);
+        const Expr bits = sum | zext(low != whole, sum.type());
+        const Expr add = (sum.number(1) << (drop - 1)) - 1 + ((bits >> drop) & 1);
+        return float_from((bits + add) >> drop);
+      },
+      [&] {
+        // In two steps: the power itself may be out of range where the result is not.
+        const Expr half = Expr{x.high.b, x.high.b->CreateAShr(k, 1)};
+        return x.high * power_of_two(half) * power_of_two(k - half);
+      });
 }
 
 // --- exponentials -------------------------------------------------------------------------------
@@ -151,37 +170,50 @@ Double2 expm1_parts(Expr x) {
   return scaled(e.rest, power) + two_sum(power, power.number(-1.0));
 }
 
+/// 2^k * e^(r + low) for |r| <= 0.35 to 0.6 ulp: a series to r^13, whose rest is 2^-57 of the result, and one rounding
+/// at 1.
+Expr exp_scaled(Expr r, Expr low, Expr k) {
+  Expr q = r.number(inverse_factorial(13).high);
+  for (int n = 12; n >= 2; --n) q = fused(q, r, inverse_factorial(n).high);
+  const Expr y = 1.0 + (r + fused(q, r * r, low));
+  // In two steps: the power itself may be out of range where the result is not.
+  const Expr half = Expr{r.b, r.b->CreateAShr(k, 1)};
+  return y * power_of_two(half) * power_of_two(k - half);
+}
 Expr exp_of(Expr x) {
-  const Scaled e = exp_parts(clamped(x, -750.0, 712.0));
-  const Expr y = finish(e.rest + x.number(1.0), e.k);
-  return select(is_nan(x), kNan, y);
+  const Expr c = clamped(x, -750.0, 712.0), n = rounded(c * kLog2E.high);
+  // The first product is exact: n has 11 bits.
+  const Expr w = fused(-n, kLn2Part1, c), p = n * 0x1.9ef35793c7673p-41, r = w - p;
+  return select(is_nan(x), kNan, exp_scaled(r, (w - r) - p, to_i64(n)));
 }
 Expr exp2_of(Expr x) {
   const Expr c = clamped(x, -1080.0, 1024.0), n = rounded(c);
-  const Expr y = finish(expm1_reduced(number2(x, kLn2) * (c - n)) + x.number(1.0), to_i64(n));
-  return select(is_nan(x), kNan, y);
+  const Double2 r = number2(x, kLn2) * (c - n);
+  return select(is_nan(x), kNan, exp_scaled(r.high, r.low, to_i64(n)));
 }
 Expr sinh_of(Expr x) {
   const Expr a = magnitude(x);
-  const Expr y = branch(a > 40,
-    [&] {
-      const Scaled e = exp_parts(clamped(a, 0.0, 712.0));
-      return finish(e.rest + x.number(1.0), e.k - 1);
-    },
-    [&] {
-      const Double2 t = expm1_parts(clamped(a, 0.0, 40.0));
-      return scaled(t + t / (t + x.number(1.0)), 0.5).high;
-    });
+  const Expr y = branch(
+      a > 40,
+      [&] {
+        const Scaled e = exp_parts(clamped(a, 0.0, 712.0));
+        return finish(e.rest + x.number(1.0), e.k - 1);
+      },
+      [&] {
+        const Double2 t = expm1_parts(clamped(a, 0.0, 40.0));
+        return scaled(t + t / (t + x.number(1.0)), 0.5).high;
+      });
   return select(is_nan(x), kNan, with_sign(select(a < kSmall, fused(x, x * x / 6, x), y), x));
 }
 Expr cosh_of(Expr x) {
   const Expr a = magnitude(x), one = x.number(1.0);
   const Scaled e = exp_parts(clamped(a, 0.0, 712.0));
-  const Expr y = branch(a > 40, [&] { return finish(e.rest + one, e.k - 1); },
-    [&] {
-      const Double2 p = scaled(e.rest + one, power_of_two(e.k));
-      return scaled(p + plain(one) / p, 0.5).high;
-    });
+  const Expr y = branch(
+      a > 40, [&] { return finish(e.rest + one, e.k - 1); },
+      [&] {
+        const Double2 p = scaled(e.rest + one, power_of_two(e.k));
+        return scaled(p + plain(one) / p, 0.5).high;
+      });
   return select(is_nan(x), kNan, y);
 }
 Expr tanh_of(Expr x) {
@@ -204,27 +236,28 @@ LogParts log_parts(Expr x) {  // positive and finite; else anything
   const Expr m = float_from((u & 0xFFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD);
   const Expr e = from_signed((u >> 52) - 1023, x.type()) - select(tiny, x.number(54.0), 0.0);
   const Expr f = m - 1.0;
-  const std::vector<Expr> rest = branches(magnitude(f) < 0x1p-5,
-    [&]() -> std::vector<Expr> {
-      const Double2 s = plain(f) / two_sum(m, m.number(1.0)), z = s * s;
-      Expr tail = x.number(1.0 / 19);
-      for (int n = 17; n >= 7; n -= 2) tail = fused(tail, z.high, 1.0 / n);
-      Double2 q = z * tail + number2(x, {0x1.999999999999ap-3, -0x1.999999999999ap-57});  // 1/5
-      q = q * z + number2(x, {0x1.5555555555555p-2, 0x1.5555555555555p-56});              // 1/3
-      q = q * z + x.number(1.0);
-      const Double2 r = scaled(s * q, 2.0);
-      return {r.high, r.low};
-    },
-    [&]() -> std::vector<Expr> {
-      const Expr s = f / (m + 1.0), z = s * s;
-      Expr q = x.number(1.0 / 27);
-      for (int n = 25; n >= 1; n -= 2) q = fused(q, z, 1.0 / n);
-      const Expr guess = s * 2 * q;
-      // One step: m = e^guess * (1 + t), and t is so small that t - t^2/2 is ln(1 + t).
-      const Double2 t = expm1_reduced(plain(-guess)) * m + f;
-      const Double2 r = (t - scaled(t * t, 0.5)) + guess;
-      return {r.high, r.low};
-    });
+  const std::vector<Expr> rest = branches(
+      magnitude(f) < 0x1p-5,
+      [&]() -> std::vector<Expr> {
+        const Double2 s = plain(f) / two_sum(m, m.number(1.0)), z = s * s;
+        Expr tail = x.number(1.0 / 19);
+        for (int n = 17; n >= 7; n -= 2) tail = fused(tail, z.high, 1.0 / n);
+        Double2 q = z * tail + number2(x, {0x1.999999999999ap-3, -0x1.999999999999ap-57});  // 1/5
+        q = q * z + number2(x, {0x1.5555555555555p-2, 0x1.5555555555555p-56});              // 1/3
+        q = q * z + x.number(1.0);
+        const Double2 r = scaled(s * q, 2.0);
+        return {r.high, r.low};
+      },
+      [&]() -> std::vector<Expr> {
+        const Expr s = f / (m + 1.0), z = s * s;
+        Expr q = x.number(1.0 / 27);
+        for (int n = 25; n >= 1; n -= 2) q = fused(q, z, 1.0 / n);
+        const Expr guess = s * 2 * q;
+        // One step: m = e^guess * (1 + t), and t is so small that t - t^2/2 is ln(1 + t).
+        const Double2 t = expm1_reduced(plain(-guess)) * m + f;
+        const Double2 r = (t - scaled(t * t, 0.5)) + guess;
+        return {r.high, r.low};
+      });
   return {e, {rest[0], rest[1]}};
 }
 Double2 log2_parts(Expr x) {
@@ -241,24 +274,46 @@ Expr log_of(Expr x) {
   const Expr e = l.exponent;
   return log_special(x, (l.rest + two_sum(e * kLn2Part1, e * kLn2Part2) + two_product(e, e.number(kLn2Part3))).high);
 }
-Expr log2_of(Expr x) { return log_special(x, log2_parts(x).high); }
+Expr log2_of(Expr x) {
+  return log_special(x, log2_parts(x).high);
+}
 
 // --- angles -------------------------------------------------------------------------------------
 
-// 2/pi after the binary point, 1280 bits: enough for the largest exponent and 200 bits beyond; a word of zeros on both sides.
+// 2/pi after the binary point, 1280 bits: enough for the largest exponent and 200 bits beyond; a word of zeros on both
+// sides.
 constexpr uint64_t kTwoOverPi[22] = {
-    0,                  0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
-    0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4, 0x9C845F8BBDF9283B,
-    0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA,
-    0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D, 0,
+    0,
+    0xA2F9836E4E441529,
+    0xFC2757D1F534DDC0,
+    0xDB6295993C439041,
+    0xFE5163ABDEBBC561,
+    0xB7246E3A424DD2E0,
+    0x06492EEA09D1921C,
+    0xFE1DEB1CB129A73E,
+    0xE88235F52EBB4484,
+    0xE99C7026B45F7E41,
+    0x3991D639835339F4,
+    0x9C845F8BBDF9283B,
+    0x1FF897FFDE05980F,
+    0xEF2F118B5A0A6D1F,
+    0x6D367ECF27CB09B7,
+    0x4F463F669E5FEA2D,
+    0x7527BAC7EBE5F17B,
+    0x3D0739F78A5292EA,
+    0x6BFB5FB11F8D5D08,
+    0x56033046FC7B6BAB,
+    0xF0CFBC209AF4361D,
+    0,
 };
 Expr two_over_pi_word(DeviceOps& d, Expr index) {
   llvm::IRBuilder<>& b = *index.b;
   llvm::GlobalVariable* table = d.module.getGlobalVariable("tile_two_over_pi", true);
   if (table == nullptr) {
     auto* data = llvm::ConstantDataArray::get(d.module.getContext(), llvm::ArrayRef<uint64_t>(kTwoOverPi));
-    table = new llvm::GlobalVariable(d.module, data->getType(), true, llvm::GlobalValue::InternalLinkage, data, "tile_two_over_pi", nullptr,
-                                     llvm::GlobalValue::NotThreadLocal, d.target.emulated ? 0 : 4);
+    table = new llvm::GlobalVariable(d.module, data->getType(), true, llvm::GlobalValue::InternalLinkage, data,
+                                     "tile_two_over_pi", nullptr, llvm::GlobalValue::NotThreadLocal,
+                                     d.target.emulated ? 0 : 4);
     table->setAlignment(llvm::Align(8));
   }
   return {&b, b.CreateLoad(b.getInt64Ty(), b.CreateInBoundsGEP(b.getInt64Ty(), table, {index.v}))};
@@ -271,53 +326,57 @@ struct Angle {
 Angle reduce_angle(DeviceOps& d, Expr x) {  // finite; else anything
   const Expr a = magnitude(x);
   const Expr zero = bits_of(x).number(0);
-  const std::vector<Expr> r = branches((a <= 0x1.921fb54442d18p-1) | (a == kInf) | is_nan(x),
-    [&]() -> std::vector<Expr> { return {zero, x, x.number(0.0)}; },
-    [&]() -> std::vector<Expr> {
-      llvm::IRBuilder<>& b = *x.b;
-      const Expr u = bits_of(a), m = (u & 0xFFFFFFFFFFFFF) | 0x10000000000000, e = (u >> 52) - 1075;  // a = m * 2^e
-      // Bits of 2/pi whose product with a is a multiple of 4 are left out: the first one kept has weight 2^(1-e).
-      const Expr from = e + (64 - 2), word = from >> 6, shift = from & 63;
-      Expr w[5], product[4];
-      for (int i = 0; i < 5; ++i) w[i] = two_over_pi_word(d, word + i);
-      Expr carry = zero;
-      llvm::Type* wide = b.getInt128Ty();
-      for (int i = 3; i >= 0; --i) {
-        const Expr bits = (w[i] << shift) | ((w[i + 1] >> 1) >> (63 - shift));
-        const Expr p = zext(m, wide) * zext(bits, wide) + zext(carry, wide);
-        product[i] = trunc(p, b.getInt64Ty());
-        carry = trunc(p >> 64, b.getInt64Ty());
-      }
-      Expr quadrant = product[0] >> 62;
-      Expr f[4];  // the fraction of a quarter turn, 256 bits
-      for (int i = 0; i < 4; ++i) f[i] = i < 3 ? (product[i] << 2) | (product[i + 1] >> 62) : product[i] << 2;
-      const Expr upper = (f[0] >> 63) != 0;  // nearer to the next quadrant
-      quadrant = quadrant + zext(upper, zero.type());
-      // Two's complement where it is.
-      const Expr flip = sext(upper, zero.type());
-      Expr borrow = zext(upper, zero.type());
-      for (int i = 3; i >= 0; --i) {
-        f[i] = (f[i] ^ flip) + borrow;
-        borrow = select(f[i] == 0, borrow, 0);
-      }
-      Expr zeros = zero;
-      for (int pass = 0; pass < 3; ++pass) {
-        const Expr empty = f[0] == 0;
-        for (int i = 0; i < 4; ++i) f[i] = select(empty, i < 3 ? f[i + 1] : zero, f[i]);
-        zeros = zeros + select(empty, zero.number(64), 0);
-      }
-      const Expr up = leading_zeros(f[0] | 1);
-      for (int i = 0; i < 3; ++i) f[i] = (f[i] << up) | ((f[i + 1] >> 1) >> (63 - up));
-      zeros = zeros + up;
-      const Expr high = from_signed(f[0] >> 11, x.type()), low = from_signed(((f[0] & 0x7FF) << 53) >> 1 | f[1] >> 12, x.type());
-      // `low` holds 63 bits, one less than there are, so that it is positive as a signed number.
-      const Expr scale = power_of_two(zero - 53 - zeros);
-      const Double2 fraction = quick_sum(high * scale, low * scale * 0x1p-63);
-      Double2 rest = fraction * number2(x, kHalfPi);
-      const Expr negative = x < 0;
-      rest = select2(upper ^ negative, -rest, rest);
-      return {select(negative, zero - quadrant, quadrant), rest.high, rest.low};
-    });
+  const std::vector<Expr> r = branches(
+      (a <= 0x1.921fb54442d18p-1) | (a == kInf) | is_nan(x),
+      [&]() -> std::vector<Expr> {
+        return {zero, x, x.number(0.0)};
+      },
+      [&]() -> std::vector<Expr> {
+        llvm::IRBuilder<>& b = *x.b;
+        const Expr u = bits_of(a), m = (u & 0xFFFFFFFFFFFFF) | 0x10000000000000, e = (u >> 52) - 1075;  // a = m * 2^e
+        // Bits of 2/pi whose product with a is a multiple of 4 are left out: the first one kept has weight 2^(1-e).
+        const Expr from = e + (64 - 2), word = from >> 6, shift = from & 63;
+        Expr w[5], product[4];
+        for (int i = 0; i < 5; ++i) w[i] = two_over_pi_word(d, word + i);
+        Expr carry = zero;
+        llvm::Type* wide = b.getInt128Ty();
+        for (int i = 3; i >= 0; --i) {
+          const Expr bits = (w[i] << shift) | ((w[i + 1] >> 1) >> (63 - shift));
+          const Expr p = zext(m, wide) * zext(bits, wide) + zext(carry, wide);
+          product[i] = trunc(p, b.getInt64Ty());
+          carry = trunc(p >> 64, b.getInt64Ty());
+        }
+        Expr quadrant = product[0] >> 62;
+        Expr f[4];  // the fraction of a quarter turn, 256 bits
+        for (int i = 0; i < 4; ++i) f[i] = i < 3 ? (product[i] << 2) | (product[i + 1] >> 62) : product[i] << 2;
+        const Expr upper = (f[0] >> 63) != 0;  // nearer to the next quadrant
+        quadrant = quadrant + zext(upper, zero.type());
+        // Two's complement where it is.
+        const Expr flip = sext(upper, zero.type());
+        Expr borrow = zext(upper, zero.type());
+        for (int i = 3; i >= 0; --i) {
+          f[i] = (f[i] ^ flip) + borrow;
+          borrow = select(f[i] == 0, borrow, 0);
+        }
+        Expr zeros = zero;
+        for (int pass = 0; pass < 3; ++pass) {
+          const Expr empty = f[0] == 0;
+          for (int i = 0; i < 4; ++i) f[i] = select(empty, i < 3 ? f[i + 1] : zero, f[i]);
+          zeros = zeros + select(empty, zero.number(64), 0);
+        }
+        const Expr up = leading_zeros(f[0] | 1);
+        for (int i = 0; i < 3; ++i) f[i] = (f[i] << up) | ((f[i + 1] >> 1) >> (63 - up));
+        zeros = zeros + up;
+        const Expr high = from_signed(f[0] >> 11, x.type()),
+                   low = from_signed(((f[0] & 0x7FF) << 53) >> 1 | f[1] >> 12, x.type());
+        // `low` holds 63 bits, one less than there are, so that it is positive as a signed number.
+        const Expr scale = power_of_two(zero - 53 - zeros);
+        const Double2 fraction = quick_sum(high * scale, low * scale * 0x1p-63);
+        Double2 rest = fraction * number2(x, kHalfPi);
+        const Expr negative = x < 0;
+        rest = select2(upper ^ negative, -rest, rest);
+        return {select(negative, zero - quadrant, quadrant), rest.high, rest.low};
+      });
   return {r[0] & 3, {r[1], r[2]}};
 }
 Double2 sin_reduced(Double2 r) {
@@ -369,7 +428,8 @@ Expr atan2_of(Expr y, Expr x) {
   const Expr ordinary = (most < kInf) & (most > 0) & (ratio >= 0x1p-60);
   const Expr p = select(ordinary, small, 0.5), q = select(ordinary, big, 1.0);
   const Expr t0 = p / q, diagonal = t0 > 0.4142135623730951;
-  const Expr t = select(diagonal, (t0 - 1.0) / (t0 + 1.0), t0), base = select(diagonal, x.number(0x1.921fb54442d18p-1), 0.0);
+  const Expr t = select(diagonal, (t0 - 1.0) / (t0 + 1.0), t0),
+             base = select(diagonal, x.number(0x1.921fb54442d18p-1), 0.0);
   const Expr z = t * t;
   Expr c = x.number(1.0 / 33);
   for (int n = 31; n >= 1; n -= 2) c = fused(-c, z, 1.0 / n);
@@ -427,20 +487,32 @@ Expr math_f64(DeviceOps& d, Opcode op, std::span<const Expr> x) {
   llvm::Type* type = x[0].type();
   const Body body = [&](std::span<const Expr> a) {
     switch (op) {
-      case Opcode::Exp: return exp_of(a[0]);
-      case Opcode::Exp2: return exp2_of(a[0]);
-      case Opcode::Log: return log_of(a[0]);
-      case Opcode::Log2: return log2_of(a[0]);
-      case Opcode::SinH: return sinh_of(a[0]);
-      case Opcode::CosH: return cosh_of(a[0]);
-      case Opcode::TanH: return tanh_of(a[0]);
-      case Opcode::Rsqrt: return rsqrt_of(a[0]);
-      case Opcode::FPowF: return pow_of(a[0], a[1]);
-      case Opcode::Atan2: return atan2_of(a[0], a[1]);
-      default: return trigonometric(d, op, a[0]);
+      case Opcode::Exp:
+        return exp_of(a[0]);
+      case Opcode::Exp2:
+        return exp2_of(a[0]);
+      case Opcode::Log:
+        return log_of(a[0]);
+      case Opcode::Log2:
+        return log2_of(a[0]);
+      case Opcode::SinH:
+        return sinh_of(a[0]);
+      case Opcode::CosH:
+        return cosh_of(a[0]);
+      case Opcode::TanH:
+        return tanh_of(a[0]);
+      case Opcode::Rsqrt:
+        return rsqrt_of(a[0]);
+      case Opcode::FPowF:
+        return pow_of(a[0], a[1]);
+      case Opcode::Atan2:
+        return atan2_of(a[0], a[1]);
+      default:
+        return trigonometric(d, op, a[0]);
     }
   };
-  return x.size() == 1 ? call_shared(d.module, name, type, {x[0]}, body) : call_shared(d.module, name, type, {x[0], x[1]}, body);
+  return x.size() == 1 ? call_shared(d.module, name, type, {x[0]}, body)
+                       : call_shared(d.module, name, type, {x[0], x[1]}, body);
 }
 
 }  // namespace tile

@@ -7,7 +7,9 @@
 namespace tile {
 namespace {
 
-bool is_wide_float(ElementType e) { return kBaseFloat.has(e) || e == ElementType::TF32; }
+bool is_wide_float(ElementType e) {
+  return kBaseFloat.has(e) || e == ElementType::TF32;
+}
 
 Value* lower_offset(const ScalarOp& s, uint64_t bytes) {
   llvm::IRBuilder<>& b = s.d.b;
@@ -28,7 +30,8 @@ Value* lower_bitcast(const ScalarOp& s) {
 
 ScalarOp read_op(DeviceOps& d, const Module& m, const Function& f, InstId i, std::span<Value* const> operands) {
   const auto values = f.operands(i);
-  ScalarOp s{d, f.insts[i].op, m.types.element_of(f.type(values[values.size() - 1])), m.types.element_of(f.type(f.result(i))), operands};
+  ScalarOp s{d, f.insts[i].op, m.types.element_of(f.type(values[values.size() - 1])),
+             m.types.element_of(f.type(f.result(i))), operands};
   const OpDef& def = f.def(i);
   for (size_t a = 0; a < def.attrs.size(); ++a) {
     const AttrDef& attr = def.attrs[a];
@@ -51,17 +54,25 @@ ScalarOp read_op(DeviceOps& d, const Module& m, const Function& f, InstId i, std
 
 llvm::Type* register_type(llvm::LLVMContext& c, ElementType e) {
   switch (e) {
-    case ElementType::I1: return llvm::Type::getInt1Ty(c);
-    case ElementType::F16: return llvm::Type::getHalfTy(c);
-    case ElementType::BF16: return llvm::Type::getBFloatTy(c);
+    case ElementType::I1:
+      return llvm::Type::getInt1Ty(c);
+    case ElementType::F16:
+      return llvm::Type::getHalfTy(c);
+    case ElementType::BF16:
+      return llvm::Type::getBFloatTy(c);
     case ElementType::F32:
-    case ElementType::TF32: return llvm::Type::getFloatTy(c);
-    case ElementType::F64: return llvm::Type::getDoubleTy(c);
-    default: return llvm::Type::getIntNTy(c, info(e).storage * 8);
+    case ElementType::TF32:
+      return llvm::Type::getFloatTy(c);
+    case ElementType::F64:
+      return llvm::Type::getDoubleTy(c);
+    default:
+      return llvm::Type::getIntNTy(c, info(e).storage * 8);
   }
 }
 
-llvm::Type* memory_type(llvm::LLVMContext& c, ElementType e) { return llvm::Type::getIntNTy(c, info(e).storage * 8); }
+llvm::Type* memory_type(llvm::LLVMContext& c, ElementType e) {
+  return llvm::Type::getIntNTy(c, info(e).storage * 8);
+}
 
 Value* to_memory(DeviceOps& d, ElementType e, Value* v) {
   llvm::Type* to = memory_type(d.b.getContext(), e);
@@ -82,23 +93,70 @@ Value* constant_bits(DeviceOps& d, ElementType e, uint64_t bits) {
 
 bool is_scalar_op(Opcode op) {
   switch (op) {
-    case Opcode::AbsI: case Opcode::AddI: case Opcode::SubI: case Opcode::MulI: case Opcode::MulhiI: case Opcode::NegI:
-    case Opcode::DivI: case Opcode::RemI: case Opcode::MaxI: case Opcode::MinI: case Opcode::ShLI: case Opcode::ShRI:
-    case Opcode::AndI: case Opcode::OrI: case Opcode::XOrI: case Opcode::CmpI: case Opcode::ExtI: case Opcode::TruncI:
-    case Opcode::AddF: case Opcode::SubF: case Opcode::MulF: case Opcode::DivF: case Opcode::RemF: case Opcode::Fma:
-    case Opcode::AbsF: case Opcode::NegF: case Opcode::MaxF: case Opcode::MinF: case Opcode::CmpF: case Opcode::Ceil:
-    case Opcode::Floor: case Opcode::Sqrt: case Opcode::Rsqrt: case Opcode::Exp: case Opcode::Exp2: case Opcode::Log:
-    case Opcode::Log2: case Opcode::Sin: case Opcode::Cos: case Opcode::Tan: case Opcode::SinH: case Opcode::CosH:
-    case Opcode::TanH: case Opcode::FPowF: case Opcode::Atan2: case Opcode::FPowI: case Opcode::FToF: case Opcode::FToI:
-    case Opcode::IToF: case Opcode::Select: case Opcode::Bitcast: case Opcode::IntToPtr: case Opcode::PtrToInt:
-    case Opcode::PtrToPtr: case Opcode::Offset: case Opcode::Assume:
+    case Opcode::AbsI:
+    case Opcode::AddI:
+    case Opcode::SubI:
+    case Opcode::MulI:
+    case Opcode::MulhiI:
+    case Opcode::NegI:
+    case Opcode::DivI:
+    case Opcode::RemI:
+    case Opcode::MaxI:
+    case Opcode::MinI:
+    case Opcode::ShLI:
+    case Opcode::ShRI:
+    case Opcode::AndI:
+    case Opcode::OrI:
+    case Opcode::XOrI:
+    case Opcode::CmpI:
+    case Opcode::ExtI:
+    case Opcode::TruncI:
+    case Opcode::AddF:
+    case Opcode::SubF:
+    case Opcode::MulF:
+    case Opcode::DivF:
+    case Opcode::RemF:
+    case Opcode::Fma:
+    case Opcode::AbsF:
+    case Opcode::NegF:
+    case Opcode::MaxF:
+    case Opcode::MinF:
+    case Opcode::CmpF:
+    case Opcode::Ceil:
+    case Opcode::Floor:
+    case Opcode::Sqrt:
+    case Opcode::Rsqrt:
+    case Opcode::Exp:
+    case Opcode::Exp2:
+    case Opcode::Log:
+    case Opcode::Log2:
+    case Opcode::Sin:
+    case Opcode::Cos:
+    case Opcode::Tan:
+    case Opcode::SinH:
+    case Opcode::CosH:
+    case Opcode::TanH:
+    case Opcode::FPowF:
+    case Opcode::Atan2:
+    case Opcode::FPowI:
+    case Opcode::FToF:
+    case Opcode::FToI:
+    case Opcode::IToF:
+    case Opcode::Select:
+    case Opcode::Bitcast:
+    case Opcode::IntToPtr:
+    case Opcode::PtrToInt:
+    case Opcode::PtrToPtr:
+    case Opcode::Offset:
+    case Opcode::Assume:
       return true;
     default:
       return false;
   }
 }
 
-Value* lower_scalar(DeviceOps& d, const Module& m, const Function& f, InstId i, std::span<Value* const> operands, std::string& why) {
+Value* lower_scalar(DeviceOps& d, const Module& m, const Function& f, InstId i, std::span<Value* const> operands,
+                    std::string& why) {
   const ScalarOp s = read_op(d, m, f, i, operands);
   switch (s.op) {
     case Opcode::Assume:

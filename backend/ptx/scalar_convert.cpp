@@ -8,10 +8,12 @@
 namespace tile {
 namespace {
 
-uint64_t ones(unsigned n) { return (1ull << n) - 1; }
+uint64_t ones(unsigned n) {
+  return (1ull << n) - 1;
+}
 
-/// Bits of a float (32) or double (64) rounded to another format, as a byte, word... of the format's storage. Works on the
-/// significand as an integer, so that each mode is what is added before the shift.
+/// Bits of a float (32) or double (64) rounded to another format, as a byte, word... of the format's storage. Works on
+/// the significand as an integer, so that each mode is what is added before the shift.
 Expr encode_bits(ElementType to, Expr u, Round mode) {
   llvm::IRBuilder<>& b = *u.b;
   const FloatFormat& f = float_format(to);
@@ -22,7 +24,8 @@ Expr encode_bits(ElementType to, Expr u, Round mode) {
   const Expr negative = f.has_sign ? (u >> (width - 1)) != 0 : Expr{&b, b.getFalse()};
   Expr result;
   if (to == ElementType::F8E8M0FNU) {
-    // The format is an exponent alone; it has no zero, so its smallest number stands for all below it. `u` is a double's.
+    // The format is an exponent alone; it has no zero, so its smallest number stands for all below it. `u` is a
+    // double's.
     const uint64_t least = static_cast<uint64_t>(bias - f.bias);
     const uint64_t add = mode == Round::PositiveInf ? ones(mantissa) : mode == Round::Zero ? 0 : 1ull << (mantissa - 1);
     Expr sum = size + add;
@@ -30,7 +33,8 @@ Expr encode_bits(ElementType to, Expr u, Round mode) {
     if (mode == Round::NearestEven) sum = size + (add - 1) + ((exponent - least) & 1);
     result = select(exponent < least, 0, umin((sum >> mantissa) - least, f.max_finite));
   } else {
-    const auto smallest = static_cast<uint64_t>(bias - f.bias + 1);  // exponent field of the target's smallest normal number
+    const auto smallest =
+        static_cast<uint64_t>(bias - f.bias + 1);  // exponent field of the target's smallest normal number
     const Expr one_up = select(exponent == 0, 1, exponent);
     const Expr significand = (size & ones(mantissa)) | select(exponent == 0, 0, u.number(1ull << mantissa));
     const Expr below = select(one_up < smallest, smallest - one_up, 0);
@@ -38,14 +42,24 @@ Expr encode_bits(ElementType to, Expr u, Round mode) {
     const Expr unit = u.number(1) << shift;
     Expr add;
     switch (mode) {
-      case Round::Zero: add = u.number(0); break;
-      case Round::NegativeInf: add = select(negative, unit - 1, 0); break;
-      case Round::PositiveInf: add = select(negative, 0, unit - 1); break;
-      case Round::NearestAway: add = unit >> 1; break;
-      default: add = (unit >> 1) - 1 + ((significand >> shift) & 1);
+      case Round::Zero:
+        add = u.number(0);
+        break;
+      case Round::NegativeInf:
+        add = select(negative, unit - 1, 0);
+        break;
+      case Round::PositiveInf:
+        add = select(negative, 0, unit - 1);
+        break;
+      case Round::NearestAway:
+        add = unit >> 1;
+        break;
+      default:
+        add = (unit >> 1) - 1 + ((significand >> shift) & 1);
     }
     // A carry out of the mantissa moves into the exponent, from subnormal to normal as well.
-    const Expr rounded = ((significand + add) >> shift) + select(one_up < smallest, 0, (one_up - smallest) << f.mantissa_bits);
+    const Expr rounded =
+        ((significand + add) >> shift) + select(one_up < smallest, 0, (one_up - smallest) << f.mantissa_bits);
     Expr beyond = u.number(f.saturates ? f.max_finite : f.max_finite + 1);
     if (!f.saturates) {
       const Expr finite = u.number(f.max_finite);
@@ -68,9 +82,8 @@ Expr encode_shared(DeviceOps& d, ElementType to, Expr x, Round mode) {
   llvm::LLVMContext& c = d.module.getContext();
   const std::string name = "tile_round_f" + std::to_string(x.bits()) + "_" + std::string(info(to).name) + "_" +
                            std::to_string(static_cast<int>(mode));
-  const Expr bits = call_shared(d.module, name, memory_type(c, to), {x}, [&](std::span<const Expr> a) {
-    return encode_bits(to, bits_of(a[0]), mode);
-  });
+  const Expr bits = call_shared(d.module, name, memory_type(c, to), {x},
+                                [&](std::span<const Expr> a) { return encode_bits(to, bits_of(a[0]), mode); });
   return cast(bits, register_type(c, to));
 }
 
@@ -92,13 +105,15 @@ Expr inline_ptx(Expr x, llvm::Type* result, const char* text, const char* constr
 /// The instructions that convert the two signed f8 formats work on pairs; both halves are the same element here.
 Expr encode_f8(ElementType to, Expr x) {
   const Expr pair = inline_ptx(x, x.b->getInt16Ty(),
-                               to == ElementType::F8E4M3FN ? "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $1;" : "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $1;",
+                               to == ElementType::F8E4M3FN ? "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $1;"
+                                                           : "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $1;",
                                "=h,f");
   return trunc(pair, x.b->getInt8Ty());
 }
 Expr decode_f8(ElementType from, Expr x) {
-  const Expr pair = inline_ptx(zext(x, x.b->getInt16Ty()), x.b->getInt32Ty(),
-                               from == ElementType::F8E4M3FN ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;", "=r,h");
+  const Expr pair =
+      inline_ptx(zext(x, x.b->getInt16Ty()), x.b->getInt32Ty(),
+                 from == ElementType::F8E4M3FN ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;", "=r,h");
   const Expr half = cast(trunc(pair, x.b->getInt16Ty()), x.b->getHalfTy());
   return {x.b, x.b->CreateFPExt(half, x.b->getFloatTy())};
 }
@@ -124,7 +139,8 @@ Value* float_to_int(const ScalarOp& s) {
     if (!s.saturating) return b.CreateFCmpUGE(magnitude(x), x.number(1));  // true for NaN
     return s.is_signed ? x <= -1 : x >= 1;
   }
-  if (!s.d.target.emulated && (s.out == ElementType::I32 || s.out == ElementType::I64)) return convert_instruction(s, x);
+  if (!s.d.target.emulated && (s.out == ElementType::I32 || s.out == ElementType::I64))
+    return convert_instruction(s, x);
   // i8 without saturation takes the low bits of a conversion to 32 bits.
   llvm::Type* to = register_type(b.getContext(), s.out);
   llvm::Type* range = s.out == ElementType::I8 && !s.saturating ? static_cast<llvm::Type*>(b.getInt32Ty()) : to;
@@ -132,31 +148,36 @@ Value* float_to_int(const ScalarOp& s) {
   return b.CreateTrunc(b.CreateIntrinsic(id, {range, x.type()}, {x}), to);
 }
 
-/// An integer as a float that rounds to bf16 and tf32 as the integer itself would: beyond 24 bits it is cut with the last bit sticky.
+/// An integer as a float that rounds to bf16 and tf32 as the integer itself would: beyond 24 bits it is cut with the
+/// last bit sticky.
 Expr odd_float(DeviceOps& d, Expr x, bool is_signed) {
   llvm::IRBuilder<>& b = *x.b;
   x = is_signed ? sext(x, b.getInt64Ty()) : zext(x, b.getInt64Ty());
-  return call_shared(d.module, is_signed ? "tile_odd_signed" : "tile_odd_unsigned", b.getFloatTy(), {x}, [&](std::span<const Expr> a) {
-    llvm::IRBuilder<>& in = *a[0].b;
-    const Expr negative = slt(a[0], is_signed ? a[0].number(0) : a[0].number(INT64_MIN));
-    const Expr size = is_signed ? select(negative, -a[0], a[0]) : a[0];
-    const Expr zeros = leading_zeros(size), shift = select(zeros < 40, 40 - zeros, 0), kept = size >> shift;
-    const Expr sticky = kept | zext((kept << shift) != size, in.getInt64Ty());
-    const Expr scale = float_from(trunc((shift + 127) << 23, in.getInt32Ty()));
-    const Expr r = from_signed(trunc(sticky, in.getInt32Ty()), in.getFloatTy()) * scale;
-    return is_signed ? select(negative, -r, r) : r;
-  });
+  return call_shared(
+      d.module, is_signed ? "tile_odd_signed" : "tile_odd_unsigned", b.getFloatTy(), {x}, [&](std::span<const Expr> a) {
+        llvm::IRBuilder<>& in = *a[0].b;
+        const Expr negative = slt(a[0], is_signed ? a[0].number(0) : a[0].number(INT64_MIN));
+        const Expr size = is_signed ? select(negative, -a[0], a[0]) : a[0];
+        const Expr zeros = leading_zeros(size), shift = select(zeros < 40, 40 - zeros, 0), kept = size >> shift;
+        const Expr sticky = kept | zext((kept << shift) != size, in.getInt64Ty());
+        const Expr scale = float_from(trunc((shift + 127) << 23, in.getInt32Ty()));
+        const Expr r = from_signed(trunc(sticky, in.getInt32Ty()), in.getFloatTy()) * scale;
+        return is_signed ? select(negative, -r, r) : r;
+      });
 }
 
 Value* int_to_float(const ScalarOp& s) {
   llvm::IRBuilder<>& b = s.d.b;
   Expr x = s.arg(0);
-  if (s.in == ElementType::I1 || s.in == ElementType::I8) x = s.is_signed ? sext(x, b.getInt32Ty()) : zext(x, b.getInt32Ty());
+  if (s.in == ElementType::I1 || s.in == ElementType::I8)
+    x = s.is_signed ? sext(x, b.getInt32Ty()) : zext(x, b.getInt32Ty());
   const auto as = [&](llvm::Type* t) { return s.is_signed ? from_signed(x, t) : from_unsigned(x, t); };
   if (s.out == ElementType::F64) return as(b.getDoubleTy());
   if (s.out == ElementType::F32) return as(b.getFloatTy());
-  // Only bf16 and tf32 reach beyond 2^24, where float no longer holds every integer; the other formats overflow long before.
-  const bool far = (s.out == ElementType::BF16 || s.out == ElementType::TF32) && x.bits() >= 32 && info(s.in).bits >= 32;
+  // Only bf16 and tf32 reach beyond 2^24, where float no longer holds every integer; the other formats overflow long
+  // before.
+  const bool far =
+      (s.out == ElementType::BF16 || s.out == ElementType::TF32) && x.bits() >= 32 && info(s.in).bits >= 32;
   return encoded(s.d, s.out, far ? odd_float(s.d, x, s.is_signed) : as(b.getFloatTy()), Round::NearestEven);
 }
 
@@ -193,8 +214,10 @@ Expr decoded(DeviceOps& d, ElementType from, Expr x) {
   const Expr size = f.has_sign ? u & ones(value_bits) : u;
   const Expr scale = float_from(u.number((254u - static_cast<unsigned>(f.bias)) << 23));
   Expr r = bits_of(float_from(size << (23 - f.mantissa_bits)) * scale);
-  if (f.has_inf) r = select(size > f.max_finite, u.number(0x7F800000u) | (size << 21), r);
-  else if (f.max_finite < ones(value_bits)) r = select(size > f.max_finite, 0x7FFFFFFFu, r);
+  if (f.has_inf)
+    r = select(size > f.max_finite, u.number(0x7F800000u) | (size << 21), r);
+  else if (f.max_finite < ones(value_bits))
+    r = select(size > f.max_finite, 0x7FFFFFFFu, r);
   if (f.has_sign) r = r | ((u >> value_bits) << 31);
   return float_from(r);
 }

@@ -28,8 +28,8 @@ Values repeat(llvm::IRBuilder<>& b, Values start, const std::function<Value*(con
   return values;
 }
 
-Expr call_shared(llvm::Module& module, const std::string& name, llvm::Type* result, std::initializer_list<Expr> arguments,
-                 const Body& body) {
+Expr call_shared(llvm::Module& module, const std::string& name, llvm::Type* result,
+                 std::initializer_list<Expr> arguments, const Body& body) {
   std::vector<Value*> values;
   std::vector<llvm::Type*> types;
   for (const Expr& x : arguments) {
@@ -38,7 +38,8 @@ Expr call_shared(llvm::Module& module, const std::string& name, llvm::Type* resu
   }
   llvm::Function* f = module.getFunction(name);
   if (f == nullptr) {
-    f = llvm::Function::Create(llvm::FunctionType::get(result, types, false), llvm::GlobalValue::InternalLinkage, name, module);
+    f = llvm::Function::Create(llvm::FunctionType::get(result, types, false), llvm::GlobalValue::InternalLinkage, name,
+                               module);
     f->addFnAttr(llvm::Attribute::NoInline);
     f->addFnAttr(llvm::Attribute::NoUnwind);
     f->addFnAttr(llvm::Attribute::WillReturn);

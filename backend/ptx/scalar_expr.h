@@ -1,4 +1,5 @@
-// Shorthand for arithmetic on LLVM values, so that functions read like the formulas they compute. Emits what is written, in order.
+// Shorthand for arithmetic on LLVM values, so that functions read like the formulas they compute. Emits what is
+// written, in order.
 #pragma once
 
 #include <concepts>
@@ -21,7 +22,9 @@ struct Expr {
 
   [[nodiscard]] llvm::Type* type() const { return v->getType(); }
   [[nodiscard]] bool is_float() const { return type()->isFloatingPointTy(); }
-  [[nodiscard]] unsigned bits() const { return static_cast<unsigned>(type()->getPrimitiveSizeInBits().getFixedValue()); }
+  [[nodiscard]] unsigned bits() const {
+    return static_cast<unsigned>(type()->getPrimitiveSizeInBits().getFixedValue());
+  }
   operator Value*() const { return v; }  // NOLINT: as good as the value
 
   /// A constant of the same type.
@@ -39,12 +42,18 @@ struct Expr {
 template <class N>
 concept Number = std::integral<N> || std::floating_point<N>;
 
-#define TILE_EXPR_OPERATOR(op, expression)                                             \
-  inline Expr operator op(Expr x, Expr y) { return {x.b, (expression)}; }             \
-  template <Number N>                                                                  \
-  inline Expr operator op(Expr x, N y) { return x op x.number(y); }                    \
-  template <Number N>                                                                  \
-  inline Expr operator op(N x, Expr y) { return y.number(x) op y; }
+#define TILE_EXPR_OPERATOR(op, expression)  \
+  inline Expr operator op(Expr x, Expr y) { \
+    return {x.b, (expression)};             \
+  }                                         \
+  template <Number N>                       \
+  inline Expr operator op(Expr x, N y) {    \
+    return x op x.number(y);                \
+  }                                         \
+  template <Number N>                       \
+  inline Expr operator op(N x, Expr y) {    \
+    return y.number(x) op y;                \
+  }
 TILE_EXPR_OPERATOR(+, x.is_float() ? x.b->CreateFAdd(x, y) : x.b->CreateAdd(x, y))
 TILE_EXPR_OPERATOR(-, x.is_float() ? x.b->CreateFSub(x, y) : x.b->CreateSub(x, y))
 TILE_EXPR_OPERATOR(*, x.is_float() ? x.b->CreateFMul(x, y) : x.b->CreateMul(x, y))
@@ -63,58 +72,116 @@ TILE_EXPR_OPERATOR(>, x.is_float() ? x.b->CreateFCmpOGT(x, y) : x.b->CreateICmpU
 TILE_EXPR_OPERATOR(>=, x.is_float() ? x.b->CreateFCmpOGE(x, y) : x.b->CreateICmpUGE(x, y))
 #undef TILE_EXPR_OPERATOR
 
-inline Expr operator-(Expr x) { return {x.b, x.is_float() ? x.b->CreateFNeg(x) : x.b->CreateNeg(x)}; }
-inline Expr operator~(Expr x) { return {x.b, x.b->CreateNot(x)}; }
+inline Expr operator-(Expr x) {
+  return {x.b, x.is_float() ? x.b->CreateFNeg(x) : x.b->CreateNeg(x)};
+}
+inline Expr operator~(Expr x) {
+  return {x.b, x.b->CreateNot(x)};
+}
 
-inline Expr slt(Expr x, Expr y) { return {x.b, x.b->CreateICmpSLT(x, y)}; }
+inline Expr slt(Expr x, Expr y) {
+  return {x.b, x.b->CreateICmpSLT(x, y)};
+}
 template <Number N>
-Expr slt(Expr x, N y) { return slt(x, x.number(y)); }
+Expr slt(Expr x, N y) {
+  return slt(x, x.number(y));
+}
 template <Number N>
-Expr slt(N x, Expr y) { return slt(y.number(x), y); }
-inline Expr select(Expr c, Expr x, Expr y) { return {c.b, c.b->CreateSelect(c, x, y)}; }
+Expr slt(N x, Expr y) {
+  return slt(y.number(x), y);
+}
+inline Expr select(Expr c, Expr x, Expr y) {
+  return {c.b, c.b->CreateSelect(c, x, y)};
+}
 template <Number N>
-Expr select(Expr c, N x, Expr y) { return select(c, y.number(x), y); }
+Expr select(Expr c, N x, Expr y) {
+  return select(c, y.number(x), y);
+}
 template <Number N>
-Expr select(Expr c, Expr x, N y) { return select(c, x, x.number(y)); }
-inline Expr umin(Expr x, Expr y) { return select(x < y, x, y); }
+Expr select(Expr c, Expr x, N y) {
+  return select(c, x, x.number(y));
+}
+inline Expr umin(Expr x, Expr y) {
+  return select(x < y, x, y);
+}
 template <Number N>
-Expr umin(Expr x, N y) { return umin(x, x.number(y)); }
-inline Expr is_nan(Expr x) { return x != x; }
+Expr umin(Expr x, N y) {
+  return umin(x, x.number(y));
+}
+inline Expr is_nan(Expr x) {
+  return x != x;
+}
 
-inline Expr cast(Expr x, llvm::Type* to) { return {x.b, x.b->CreateBitCast(x, to)}; }
-inline Expr zext(Expr x, llvm::Type* to) { return {x.b, x.b->CreateZExt(x, to)}; }
-inline Expr sext(Expr x, llvm::Type* to) { return {x.b, x.b->CreateSExt(x, to)}; }
-inline Expr trunc(Expr x, llvm::Type* to) { return {x.b, x.b->CreateTrunc(x, to)}; }
+inline Expr cast(Expr x, llvm::Type* to) {
+  return {x.b, x.b->CreateBitCast(x, to)};
+}
+inline Expr zext(Expr x, llvm::Type* to) {
+  return {x.b, x.b->CreateZExt(x, to)};
+}
+inline Expr sext(Expr x, llvm::Type* to) {
+  return {x.b, x.b->CreateSExt(x, to)};
+}
+inline Expr trunc(Expr x, llvm::Type* to) {
+  return {x.b, x.b->CreateTrunc(x, to)};
+}
 /// The bits of a float as an integer of its width, and back to float (32 bits) or double (64).
-inline Expr bits_of(Expr x) { return cast(x, x.b->getIntNTy(x.bits())); }
-inline Expr float_from(Expr x) { return cast(x, x.bits() == 32 ? x.b->getFloatTy() : x.b->getDoubleTy()); }
-inline Expr to_double(Expr x) { return {x.b, x.b->CreateFPExt(x, x.b->getDoubleTy())}; }
-inline Expr to_float(Expr x) { return {x.b, x.b->CreateFPTrunc(x, x.b->getFloatTy())}; }
-inline Expr from_signed(Expr x, llvm::Type* to) { return {x.b, x.b->CreateSIToFP(x, to)}; }
-inline Expr from_unsigned(Expr x, llvm::Type* to) { return {x.b, x.b->CreateUIToFP(x, to)}; }
+inline Expr bits_of(Expr x) {
+  return cast(x, x.b->getIntNTy(x.bits()));
+}
+inline Expr float_from(Expr x) {
+  return cast(x, x.bits() == 32 ? x.b->getFloatTy() : x.b->getDoubleTy());
+}
+inline Expr to_double(Expr x) {
+  return {x.b, x.b->CreateFPExt(x, x.b->getDoubleTy())};
+}
+inline Expr to_float(Expr x) {
+  return {x.b, x.b->CreateFPTrunc(x, x.b->getFloatTy())};
+}
+inline Expr from_signed(Expr x, llvm::Type* to) {
+  return {x.b, x.b->CreateSIToFP(x, to)};
+}
+inline Expr from_unsigned(Expr x, llvm::Type* to) {
+  return {x.b, x.b->CreateUIToFP(x, to)};
+}
 
-inline Expr unary(llvm::Intrinsic::ID id, Expr x) { return {x.b, x.b->CreateUnaryIntrinsic(id, x)}; }
+inline Expr unary(llvm::Intrinsic::ID id, Expr x) {
+  return {x.b, x.b->CreateUnaryIntrinsic(id, x)};
+}
 inline Expr fused(Expr x, Expr y, Expr z) {
   return {x.b, x.b->CreateIntrinsic(llvm::Intrinsic::fma, {x.type()}, {x, y, z})};
 }
 template <Number N>
-Expr fused(Expr x, Expr y, N z) { return fused(x, y, x.number(z)); }
+Expr fused(Expr x, Expr y, N z) {
+  return fused(x, y, x.number(z));
+}
 template <Number N>
-Expr fused(Expr x, N y, Expr z) { return fused(x, x.number(y), z); }
+Expr fused(Expr x, N y, Expr z) {
+  return fused(x, x.number(y), z);
+}
 template <Number N, Number M>
-Expr fused(Expr x, N y, M z) { return fused(x, x.number(y), x.number(z)); }
-inline Expr magnitude(Expr x) { return unary(llvm::Intrinsic::fabs, x); }
+Expr fused(Expr x, N y, M z) {
+  return fused(x, x.number(y), x.number(z));
+}
+inline Expr magnitude(Expr x) {
+  return unary(llvm::Intrinsic::fabs, x);
+}
 /// To the nearest integer, ties to even.
-inline Expr rounded(Expr x) { return unary(llvm::Intrinsic::roundeven, x); }
+inline Expr rounded(Expr x) {
+  return unary(llvm::Intrinsic::roundeven, x);
+}
 /// NaN gives `low`.
 inline Expr clamped(Expr x, double low, double high) {
   const Expr a = select(x > low, x, low);
   return select(a < high, a, high);
 }
 /// The integer that a float within the range of i64 holds.
-inline Expr to_i64(Expr x) { return {x.b, x.b->CreateFPToSI(x, x.b->getInt64Ty())}; }
+inline Expr to_i64(Expr x) {
+  return {x.b, x.b->CreateFPToSI(x, x.b->getInt64Ty())};
+}
 /// 2^k as a double, -1022 <= k <= 1023.
-inline Expr power_of_two(Expr k) { return float_from((k + 1023) << 52); }
+inline Expr power_of_two(Expr k) {
+  return float_from((k + 1023) << 52);
+}
 /// Leading zero bits; the width for 0.
 inline Expr leading_zeros(Expr x) {
   return {x.b, x.b->CreateIntrinsic(llvm::Intrinsic::ctlz, {x.type()}, {x, x.b->getFalse()})};
@@ -155,16 +222,18 @@ std::vector<Expr> branches(Expr condition, A then, B otherwise) {
 }
 template <class A, class B>
 Expr branch(Expr condition, A then, B otherwise) {
-  return branches(condition, [&] { return std::vector<Expr>{then()}; }, [&] { return std::vector<Expr>{otherwise()}; })[0];
+  return branches(
+      condition, [&] { return std::vector<Expr>{then()}; }, [&] { return std::vector<Expr>{otherwise()}; })[0];
 }
 /// Repeats `step` on the variables while `condition` holds; gives their last values.
 Values repeat(llvm::IRBuilder<>& b, Values start, const std::function<Value*(const Values&)>& condition,
               const std::function<Values(const Values&)>& step);
 
 using Body = std::function<Expr(std::span<const Expr>)>;
-/// Calls the internal function `name` of the module, which `body` fills at its first use. One such function serves all uses; it is
-/// not inlined, has no side effects, and must not use the device interface, whose calls may depend on the kernel.
-[[nodiscard]] Expr call_shared(llvm::Module& module, const std::string& name, llvm::Type* result, std::initializer_list<Expr> arguments,
-                               const Body& body);
+/// Calls the internal function `name` of the module, which `body` fills at its first use. One such function serves all
+/// uses; it is not inlined, has no side effects, and must not use the device interface, whose calls may depend on the
+/// kernel.
+[[nodiscard]] Expr call_shared(llvm::Module& module, const std::string& name, llvm::Type* result,
+                               std::initializer_list<Expr> arguments, const Body& body);
 
 }  // namespace tile

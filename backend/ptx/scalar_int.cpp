@@ -11,21 +11,32 @@ Value* lower_bit(const ScalarOp& s) {
   const auto y = [&] { return s.arg(1); };
   switch (s.op) {
     case Opcode::AbsI:
-    case Opcode::NegI: return x;
+    case Opcode::NegI:
+      return x;
     case Opcode::AddI:
     case Opcode::SubI:
-    case Opcode::XOrI: return x ^ y();
+    case Opcode::XOrI:
+      return x ^ y();
     case Opcode::MulI:
-    case Opcode::AndI: return x & y();
-    case Opcode::OrI: return x | y();
-    case Opcode::MulhiI: return b.getFalse();
-    case Opcode::DivI: return x | ~y();  // x / 0 is all ones, x / 1 is x
+    case Opcode::AndI:
+      return x & y();
+    case Opcode::OrI:
+      return x | y();
+    case Opcode::MulhiI:
+      return b.getFalse();
+    case Opcode::DivI:
+      return x | ~y();  // x / 0 is all ones, x / 1 is x
     case Opcode::RemI:
-    case Opcode::ShLI: return x & ~y();
-    case Opcode::ShRI: return s.is_signed ? x : x & ~y();
-    case Opcode::MaxI: return s.is_signed ? x & y() : x | y();
-    case Opcode::MinI: return s.is_signed ? x | y() : x & y();
-    default: return nullptr;
+    case Opcode::ShLI:
+      return x & ~y();
+    case Opcode::ShRI:
+      return s.is_signed ? x : x & ~y();
+    case Opcode::MaxI:
+      return s.is_signed ? x & y() : x | y();
+    case Opcode::MinI:
+      return s.is_signed ? x | y() : x & y();
+    default:
+      return nullptr;
   }
 }
 
@@ -105,22 +116,39 @@ Value* lower_integer(const ScalarOp& s) {
   if (s.op == Opcode::CmpI) return compare(s);
   if (s.in == ElementType::I1) return lower_bit(s);
   switch (s.op) {
-    case Opcode::AbsI: return select(slt(s.arg(0), 0), -s.arg(0), s.arg(0));
-    case Opcode::NegI: return -s.arg(0);
-    case Opcode::AddI: return s.arg(0) + s.arg(1);
-    case Opcode::SubI: return s.arg(0) - s.arg(1);
-    case Opcode::MulI: return s.arg(0) * s.arg(1);
-    case Opcode::MulhiI: return multiply_high(s);
-    case Opcode::DivI: return divide(s, false);
-    case Opcode::RemI: return divide(s, true);
-    case Opcode::MaxI: return b.CreateSelect(s.is_signed ? b.CreateICmpSGT(s.x[0], s.x[1]) : b.CreateICmpUGT(s.x[0], s.x[1]), s.x[0], s.x[1]);
-    case Opcode::MinI: return b.CreateSelect(s.is_signed ? b.CreateICmpSLT(s.x[0], s.x[1]) : b.CreateICmpULT(s.x[0], s.x[1]), s.x[0], s.x[1]);
-    case Opcode::AndI: return s.arg(0) & s.arg(1);
-    case Opcode::OrI: return s.arg(0) | s.arg(1);
-    case Opcode::XOrI: return s.arg(0) ^ s.arg(1);
+    case Opcode::AbsI:
+      return select(slt(s.arg(0), 0), -s.arg(0), s.arg(0));
+    case Opcode::NegI:
+      return -s.arg(0);
+    case Opcode::AddI:
+      return s.arg(0) + s.arg(1);
+    case Opcode::SubI:
+      return s.arg(0) - s.arg(1);
+    case Opcode::MulI:
+      return s.arg(0) * s.arg(1);
+    case Opcode::MulhiI:
+      return multiply_high(s);
+    case Opcode::DivI:
+      return divide(s, false);
+    case Opcode::RemI:
+      return divide(s, true);
+    case Opcode::MaxI:
+      return b.CreateSelect(s.is_signed ? b.CreateICmpSGT(s.x[0], s.x[1]) : b.CreateICmpUGT(s.x[0], s.x[1]), s.x[0],
+                            s.x[1]);
+    case Opcode::MinI:
+      return b.CreateSelect(s.is_signed ? b.CreateICmpSLT(s.x[0], s.x[1]) : b.CreateICmpULT(s.x[0], s.x[1]), s.x[0],
+                            s.x[1]);
+    case Opcode::AndI:
+      return s.arg(0) & s.arg(1);
+    case Opcode::OrI:
+      return s.arg(0) | s.arg(1);
+    case Opcode::XOrI:
+      return s.arg(0) ^ s.arg(1);
     case Opcode::ShLI:
-    case Opcode::ShRI: return shift(s);
-    default: return nullptr;
+    case Opcode::ShRI:
+      return shift(s);
+    default:
+      return nullptr;
   }
 }
 

@@ -16,7 +16,7 @@ enum class Round : uint8_t { NearestEven, Zero, NegativeInf, PositiveInf, Approx
 struct ScalarOp {
   DeviceOps& d;
   Opcode op{};
-  ElementType in{}, out{};   ///< of the last operand (select: the values), of the result
+  ElementType in{}, out{};  ///< of the last operand (select: the values), of the result
   std::span<Value* const> x;
   Round round = Round::NearestEven;
   bool is_signed = true;
@@ -25,7 +25,9 @@ struct ScalarOp {
   bool ftz = false, propagate_nan = false, saturating = false;
 
   [[nodiscard]] Expr arg(size_t i) const { return {&d.b, x[i]}; }
-  [[nodiscard]] bool directed() const { return round == Round::Zero || round == Round::NegativeInf || round == Round::PositiveInf; }
+  [[nodiscard]] bool directed() const {
+    return round == Round::Zero || round == Round::NegativeInf || round == Round::PositiveInf;
+  }
 };
 
 // Each gives nullptr for what is not its own or not legal.
@@ -45,8 +47,6 @@ struct ScalarOp {
 /// Subnormal floats replaced by the zero of their sign.
 [[nodiscard]] Expr flushed(Expr x);
 
-/// addf, subf, mulf, divf, fma, sqrt of float or double in a directed mode.
-[[nodiscard]] Expr directed(DeviceOps& d, Opcode op, Round mode, bool ftz, std::span<const Expr> x);
 /// The functions of section 4 in double, within an ulp; each is an internal function of the module (math_f64.cpp).
 [[nodiscard]] Expr math_f64(DeviceOps& d, Opcode op, std::span<const Expr> x);
 /// The same in double with an error below 2^-40 of the value, for results that are rounded to float (math_wide.cpp).

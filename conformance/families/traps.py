@@ -121,6 +121,32 @@ def pointers():
                         )
                         case.results(b, t, [new if i in (0, 15, 7) else old for i in range(16)], first=0)
                     yield case
+    for t in ("i32", "f64"):
+        size = memory_bits(t) // 8
+        for kind in ("load", "store", "rmw", "cas"):
+            # the last element, aligned, begins inside of the buffer and ends beyond it
+            op = {"load": "load_ptr_tko", "store": "store_ptr_tko", "rmw": "atomic_rmw_tko", "cas": "atomic_cas_tko"}[
+                kind
+            ]
+            case = Case("traps", f"{kind}.cut_off.{t}", "standard", [op, "ptr_to_ptr"], [t])
+            k = Kernel(case)
+            case.buffer("i8", bytes(4 * size - size // 2))
+            p = k.v(f"ptr_to_ptr {k.ptr_param('p', 'i8')} : tile<ptr<i8>> -> tile<ptr<{t}>>")
+            ps = pointer_tile(k, p, t, k.v("iota : tile<4xi32>"), 4)
+            T, X = tile([4], f"ptr<{t}>"), tile([4], t)
+            x = k.v(f"constant <{t}: {'1' if t in INTS else '1.0'}> : {X}")
+            if kind == "load":
+                k.emit(f"%r, %t = load_ptr_tko weak {ps} : {T} -> {X}, token")
+            elif kind == "store":
+                k.emit(f"%t = store_ptr_tko weak {ps}, {x} : {T}, {X} -> token")
+            elif kind == "rmw":
+                mode = "add" if t in INTS else "addf"
+                k.emit(f"%r, %t = atomic_rmw_tko relaxed device {ps}, {mode}, {x} : {T}, {X} -> {X}, token")
+            else:
+                k.emit(f"%r, %t = atomic_cas_tko relaxed device {ps}, {x}, {x} : {T}, {X} -> {X}, token")
+            k.finish()
+            case.trap("out_of_bounds")
+            yield case
     for what in ("straddling", "other_argument", "bumped_unused", "null", "made_up"):
         case = Case("traps", f"pointer.{what}", "standard", ["load_ptr_tko"], ["i32"])
         k = Kernel(case)

@@ -193,7 +193,7 @@ class Completions(unittest.TestCase):
         self.assertIn("E0501", self.bash("tileasm explain E05"))
         self.assertEqual(self.bash("tileasm completions "), ["bash", "zsh", "fish"])
         self.assertEqual(self.bash("tilevm re"), ["replay"])
-        self.assertEqual(self.bash("tilevm run --no-c"), ["--no-check"])
+        self.assertEqual(self.bash("tilevm run --no-che"), ["--no-check"])
         self.assertEqual(self.bash("tilevm k.tile --undef "), ["zero", "nan", "random", "trap"])
         self.assertEqual(self.bash("tilevm k.tile --trace-"), ["--trace-block", "--trace-op", "--trace-line"])
         self.assertEqual(self.bash("tilevm k.tile --fuel "), [])

@@ -25,7 +25,8 @@ void check_all(const Case& c, std::initializer_list<Defect> defects) {
   for (const Defect& d : defects) {
     CAPTURE(std::string(d.name));
     std::string error;
-    const auto kernel = build(c.emit, static_cast<unsigned>(c.inputs.size()) + 1, c.threads, c.shared_bytes, d.name, error);
+    const auto kernel =
+        build(c.emit, static_cast<unsigned>(c.inputs.size()) + 1, c.threads, c.shared_bytes, d.name, error);
     REQUIRE_MESSAGE(kernel, error);
     for (const auto policy : {EmulateOptions::Early, EmulateOptions::Late, EmulateOptions::Random})
       for (uint64_t seed = 1; seed <= 12; ++seed) {

@@ -12,10 +12,11 @@
 namespace {
 using namespace emulate_kit;
 
-// C (60 x 32, f32) = A (60 x 176, f16) x B. Warps 0..3 multiply, thread 128 loads: tiles of 64 x 64 and 64 x 32, a ring of two stages.
-// Rows 60.. and columns 176.. are filled with zeros or clipped. Words of the kernel: maps of A, B, C.
+// C (60 x 32, f32) = A (60 x 176, f16) x B. Warps 0..3 multiply, thread 128 loads: tiles of 64 x 64 and 64 x 32, a ring
+// of two stages. Rows 60.. and columns 176.. are filled with zeros or clipped. Words of the kernel: maps of A, B, C.
 constexpr uint32_t kM = 60, kN = 32, kK = 176;
-constexpr int64_t kStageA = 64 * 128, kStageB = 64 * 128, kStage = kStageA + kStageB, kOut = 2 * kStage, kBars = kOut + 64 * 128;
+constexpr int64_t kStageA = 64 * 128, kStageB = 64 * 128, kStage = kStageA + kStageB, kOut = 2 * kStage,
+                  kBars = kOut + 64 * 128;
 constexpr uint32_t kShared = kBars + 64, kThreads = 160;
 
 template <bool kRowMajorB>
@@ -42,11 +43,14 @@ void emit_gemm(Builder& k) {
       d.site = static_cast<uint32_t>(100 + block);
       const int64_t s = block % 2;
       if (block >= 2 && !k.is("no empty wait")) h.mbarrier_wait(empty(s), k.i32(block / 2 - 1));
-      h.mbarrier_arrive_expect(full(s), k.i32(bytes + (k.is("expects too many bytes") ? 16 : k.is("expects too few bytes") ? -16 : 0)));
+      h.mbarrier_arrive_expect(full(s), k.i32(bytes + (k.is("expects too many bytes")  ? 16
+                                                       : k.is("expects too few bytes") ? -16
+                                                                                       : 0)));
       Value* at_a[] = {k.i32(block * 64), k.i32(0)};
       h.tma_load(k.params[0], at_a, k.add(base, s * kStage + (k.is("misaligned tile") ? 512 : 0)), full(s));
       Value* at_b[] = {k.i32(kRowMajorB ? 0 : block * 64), k.i32(kRowMajorB ? block * 64 : 0)};
-      h.tma_load(k.params[1], at_b, k.add(base, s * kStage + kStageA), k.is("wrong mbarrier") && block == 1 ? k.add(base, kBars + 40) : full(s));
+      h.tma_load(k.params[1], at_b, k.add(base, s * kStage + kStageA),
+                 k.is("wrong mbarrier") && block == 1 ? k.add(base, kBars + 40) : full(s));
     }
   });
   k.if_then(k.less(tid, 128), [&] {
@@ -54,15 +58,21 @@ void emit_gemm(Builder& k) {
       d.site = static_cast<uint32_t>(200 + block);
       const int64_t s = block % 2;
       const auto release = [&] { k.if_then(k.b.CreateICmpEQ(tid, k.i32(0)), [&] { h.mbarrier_arrive(empty(s)); }); };
-      if (!(k.is("no full wait") && block == 1)) h.mbarrier_wait(full(s), k.i32(block / 2 + (k.is("wrong phase") && block == 1 ? 1 : 0)));
+      if (!(k.is("no full wait") && block == 1))
+        h.mbarrier_wait(full(s), k.i32(block / 2 + (k.is("wrong phase") && block == 1 ? 1 : 0)));
       if (!k.is("no wgmma fence")) h.wgmma_fence();
       if (k.is("part of a warpgroup") && block == 1) k.if_then(k.less(tid, 96), [&] { h.max_registers(true, 168); });
-      const auto address = [&](int64_t at) { return k.b.CreateZExt(k.b.CreateLShr(k.add(base, at), 4), k.b.getInt64Ty()); };
+      const auto address = [&](int64_t at) {
+        return k.b.CreateZExt(k.b.CreateLShr(k.add(base, at), 4), k.b.getInt64Ty());
+      };
       for (int64_t step = 0; step < 4; ++step) {
         const unsigned swizzle = k.is("wrong swizzle") ? 2 : 3;
-        Value* a = k.b.CreateOr(address(s * kStage + step * 32 + (k.is("descriptor out of bounds") ? 2 * kStage : 0)), k.b.getInt64(wgmma_descriptor(16, 1024, swizzle)));
-        Value* b = kRowMajorB ? k.b.CreateOr(address(s * kStage + kStageA + step * 16 * 64), k.b.getInt64(wgmma_descriptor(0, 8 * 64, 2)))
-                              : k.b.CreateOr(address(s * kStage + kStageA + step * 32), k.b.getInt64(wgmma_descriptor(16, 1024, 3)));
+        Value* a = k.b.CreateOr(address(s * kStage + step * 32 + (k.is("descriptor out of bounds") ? 2 * kStage : 0)),
+                                k.b.getInt64(wgmma_descriptor(16, 1024, swizzle)));
+        Value* b = kRowMajorB ? k.b.CreateOr(address(s * kStage + kStageA + step * 16 * 64),
+                                             k.b.getInt64(wgmma_descriptor(0, 8 * 64, 2)))
+                              : k.b.CreateOr(address(s * kStage + kStageA + step * 32),
+                                             k.b.getInt64(wgmma_descriptor(16, 1024, 3)));
         h.wgmma(acc, {a, {}, false, false}, {b, {}, kRowMajorB, false}, k.b.getInt1(block + step != 0));
       }
       if (k.is("early release")) release();
@@ -76,7 +86,8 @@ void emit_gemm(Builder& k) {
     Value *lane = k.mod(tid, 32), *row = k.add(k.mul(k.div(tid, 32), 16), k.div(lane, 4));
     for (int64_t i = 0; i < 16; i += 2) {
       Value* at = k.add(k.add(k.mul(k.add(row, i / 2 % 2 * 8), 32), k.mul(k.mod(lane, 4), 2)), i / 4 * 8);
-      const std::array words{k.b.CreateBitCast(c[static_cast<size_t>(i)], k.b.getInt32Ty()), k.b.CreateBitCast(c[static_cast<size_t>(i) + 1], k.b.getInt32Ty())};
+      const std::array words{k.b.CreateBitCast(c[static_cast<size_t>(i)], k.b.getInt32Ty()),
+                             k.b.CreateBitCast(c[static_cast<size_t>(i) + 1], k.b.getInt32Ty())};
       d.store_shared(words, k.shared(at, 4, k.is("overwrites an mbarrier") ? kBars - 8192 + 32 : kOut));
     }
     d.site = 301;
@@ -94,7 +105,8 @@ void emit_gemm(Builder& k) {
       if (!k.is("store not waited for")) h.bulk_wait(0, true);
       if (k.is("source overwritten")) k.store_shared(k.i32(0), k.add(base, kOut));
     });
-    if (k.is("source overwritten by another")) k.store_shared(k.i32(0), k.add(base, kOut), k.b.CreateICmpEQ(tid, k.i32(1)));
+    if (k.is("source overwritten by another"))
+      k.store_shared(k.i32(0), k.add(base, kOut), k.b.CreateICmpEQ(tid, k.i32(1)));
   });
 }
 
@@ -110,7 +122,8 @@ struct Gemm {
     for (uint32_t r = 0; r < kM; ++r)
       for (uint32_t n = 0; n < kN; ++n) {
         int sum = 0;
-        for (uint32_t x = 0; x < kK; ++x) sum += value(r * kK + x) * value((row_major ? x * kN + n : n * kK + x) + 30000);
+        for (uint32_t x = 0; x < kK; ++x)
+          sum += value(r * kK + x) * value((row_major ? x * kN + n : n * kK + x) + 30000);
         want.push_back(static_cast<float>(sum));
       }
   }
@@ -119,7 +132,8 @@ struct Gemm {
     std::vector<float> c(want.size(), -1);
     EmulatedMemory memory;
     const auto bytes = [](auto& v) { return reinterpret_cast<std::byte*>(v.data()); };
-    const uint64_t pa = memory.add({bytes(a), a.size() * 2, "A", true}), pb = memory.add({bytes(b), b.size() * 2, "B", true});
+    const uint64_t pa = memory.add({bytes(a), a.size() * 2, "A", true}),
+                   pb = memory.add({bytes(b), b.size() * 2, "B", true});
     const uint64_t pc = memory.add({bytes(c), c.size() * 4, "C", false});
     std::array<EmulatedTensorMap, 3> maps;
     const uint64_t rows = bug == "map larger than the memory" ? kM + 1 : kM;
@@ -276,7 +290,8 @@ TEST_CASE("emulation: stmatrix is the inverse of ldmatrix") {
       h.stmatrix(4, true, row, words);
       k.d.barrier();
       const Values back = k.d.ldmatrix(4, true, row);
-      for (size_t i = 0; i < 4; ++i) k.store_global(back[i], k.at(0, k.add(k.mul(lane, 4), static_cast<int64_t>(i)), 4));
+      for (size_t i = 0; i < 4; ++i)
+        k.store_global(back[i], k.at(0, k.add(k.mul(lane, 4), static_cast<int64_t>(i)), 4));
     } : +[](Builder& k) {
       HopperOps& h = *hopper_ops(k.d);
       Value *lane = k.d.thread_id(), *row = k.shared(lane, 16);
@@ -285,7 +300,8 @@ TEST_CASE("emulation: stmatrix is the inverse of ldmatrix") {
       h.stmatrix(4, false, row, words);
       k.d.barrier();
       const Values back = k.d.ldmatrix(4, false, row);
-      for (size_t i = 0; i < 4; ++i) k.store_global(back[i], k.at(0, k.add(k.mul(lane, 4), static_cast<int64_t>(i)), 4));
+      for (size_t i = 0; i < 4; ++i)
+        k.store_global(back[i], k.at(0, k.add(k.mul(lane, 4), static_cast<int64_t>(i)), 4));
     };
     Case c{emit, 32, 512, 1, {}, {}};
     for (uint32_t i = 0; i < 128; ++i) c.want.push_back(i);

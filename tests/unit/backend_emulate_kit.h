@@ -1,4 +1,5 @@
-// Small kernels built directly with DeviceOps, each with places where a defect can be planted, and what it takes to run them.
+// Small kernels built directly with DeviceOps, each with places where a defect can be planted, and what it takes to run
+// them.
 #pragma once
 
 #include <cstring>
@@ -24,17 +25,29 @@ struct Builder {
   [[nodiscard]] bool is(const char* name) const { return bug == name; }
   Value* i32(int64_t v) { return b.getInt32(static_cast<uint32_t>(v)); }
   Value* add(Value* x, Value* y) { return b.CreateAdd(x, y); }
-  Value* add(Value* x, int64_t y) { return b.CreateAdd(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(y))); }
-  Value* mul(Value* x, int64_t y) { return b.CreateMul(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(y))); }
+  Value* add(Value* x, int64_t y) {
+    return b.CreateAdd(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(y)));
+  }
+  Value* mul(Value* x, int64_t y) {
+    return b.CreateMul(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(y)));
+  }
   Value* mod(Value* x, int64_t y) { return b.CreateURem(x, i32(y)); }
   Value* div(Value* x, int64_t y) { return b.CreateUDiv(x, i32(y)); }
   Value* less(Value* x, int64_t y) { return b.CreateICmpULT(x, i32(y)); }
   /// Address of element i32 `index` of `size` bytes from parameter word `p`.
-  Value* at(size_t p, Value* index, int64_t size) { return add(params[p], mul(b.CreateZExt(index, b.getInt64Ty()), size)); }
-  Value* shared(Value* index, int64_t size, int64_t first = 0) { return add(add(d.shared_base(), first), mul(index, size)); }
+  Value* at(size_t p, Value* index, int64_t size) {
+    return add(params[p], mul(b.CreateZExt(index, b.getInt64Ty()), size));
+  }
+  Value* shared(Value* index, int64_t size, int64_t first = 0) {
+    return add(add(d.shared_base(), first), mul(index, size));
+  }
 
-  Value* load_global(llvm::Type* t, Value* addr, Value* pred = nullptr) { return d.load_global(t, 1, addr, MemOrder::Weak, MemScope::Block, pred)[0]; }
-  void store_global(Value* v, Value* addr, Value* pred = nullptr) { d.store_global(std::array{v}, addr, MemOrder::Weak, MemScope::Block, pred); }
+  Value* load_global(llvm::Type* t, Value* addr, Value* pred = nullptr) {
+    return d.load_global(t, 1, addr, MemOrder::Weak, MemScope::Block, pred)[0];
+  }
+  void store_global(Value* v, Value* addr, Value* pred = nullptr) {
+    d.store_global(std::array{v}, addr, MemOrder::Weak, MemScope::Block, pred);
+  }
   Value* load_shared(Value* addr, Value* pred = nullptr) { return d.load_shared(b.getInt32Ty(), 1, addr, pred)[0]; }
   void store_shared(Value* v, Value* addr, Value* pred = nullptr) { d.store_shared(std::array{v}, addr, pred); }
 
@@ -72,7 +85,8 @@ struct Kernel final : EmulatedKernel {
 using Emit = void (*)(Builder&);
 
 /// Compiles; `error` gets the diagnostics if that fails.
-inline std::unique_ptr<Kernel> build(Emit emit, unsigned words, uint32_t threads, uint32_t shared_bytes, const std::string& bug, std::string& error) {
+inline std::unique_ptr<Kernel> build(Emit emit, unsigned words, uint32_t threads, uint32_t shared_bytes,
+                                     const std::string& bug, std::string& error) {
   auto context = std::make_unique<llvm::LLVMContext>();
   auto module = std::make_unique<llvm::Module>("test", *context);
   set_up_host_module(*module);
@@ -119,7 +133,8 @@ inline Outcome run(const Kernel& kernel, const Case& c, const EmulateOptions& op
   EmulatedMemory memory;
   std::vector<uint64_t> params;
   for (size_t i = 0; i < inputs.size(); ++i)
-    params.push_back(memory.add({reinterpret_cast<std::byte*>(inputs[i].data()), inputs[i].size() * 4, "input " + std::to_string(i), true}));
+    params.push_back(memory.add(
+        {reinterpret_cast<std::byte*>(inputs[i].data()), inputs[i].size() * 4, "input " + std::to_string(i), true}));
   params.push_back(memory.add({reinterpret_cast<std::byte*>(out.data()), out.size() * 4, "output", false}));
   Diagnostics diags;
   Outcome o;
@@ -137,7 +152,8 @@ inline Outcome run(const Kernel& kernel, const Case& c, const EmulateOptions& op
 
 // --- kernels ---
 
-/// Sum of 128 integers through a tree in shared memory; every thread of a block stores the sum. Word 0: input, 1: output.
+/// Sum of 128 integers through a tree in shared memory; every thread of a block stores the sum. Word 0: input, 1:
+/// output.
 inline void emit_reduce(Builder& k) {
   auto& d = k.d;
   d.site = 1;
@@ -163,7 +179,8 @@ inline void emit_reduce(Builder& k) {
       d.barrier();
     }
     Value* on = k.less(tid, step);
-    Value* sum = k.add(k.load_shared(k.shared(tid, 4), on), k.load_shared(k.shared(k.b.CreateSelect(on, k.add(tid, step), k.i32(0)), 4), on));
+    Value* sum = k.add(k.load_shared(k.shared(tid, 4), on),
+                       k.load_shared(k.shared(k.b.CreateSelect(on, k.add(tid, step), k.i32(0)), 4), on));
     k.store_shared(sum, k.shared(tid, 4), on);
   }
   d.site = 3;
@@ -188,7 +205,9 @@ inline void emit_transpose(Builder& k) {
     Value* at = k.mul(k.add(tid, part * 128), 4);
     Values v = d.load_global(k.b.getInt32Ty(), 4, k.at(0, at, 4), MemOrder::Weak, MemScope::Block);
     Value *row = k.div(at, 32), *column = k.mod(at, 32);
-    for (int64_t e = 0; e < 4; ++e) k.store_shared(v[static_cast<size_t>(e)], k.shared(k.add(k.mul(row, k.is("pitch too small") ? 31 : pitch), k.add(column, e)), 4));
+    for (int64_t e = 0; e < 4; ++e)
+      k.store_shared(v[static_cast<size_t>(e)],
+                     k.shared(k.add(k.mul(row, k.is("pitch too small") ? 31 : pitch), k.add(column, e)), 4));
   }
   d.site = 20;
   if (!k.is("no barrier")) d.barrier();
@@ -212,7 +231,8 @@ inline void emit_matmul(Builder& k) {
     if (k.is("misaligned copy")) to = k.add(to, 8);
     d.cp_async(to, k.add(k.at(0, k.add(k.mul(row, 128), k.mul(half, 16)), 1), step * 32), 16, nullptr);
     Value* first = k.less(tid, 32);
-    Value* source = k.add(k.at(1, k.mul(k.mod(tid, 32), 16), 1), step * 16 * 32 + (k.is("copy out of bounds") && step == 3 ? 16 : 0));
+    Value* source = k.add(k.at(1, k.mul(k.mod(tid, 32), 16), 1),
+                          step * 16 * 32 + (k.is("copy out of bounds") && step == 3 ? 16 : 0));
     k.if_then(first, [&] { d.cp_async(k.shared(tid, 16, base + 64 * 32), source, 16, nullptr); });
     if (!(k.is("no commit") && step == 1)) d.cp_async_commit();
   };
@@ -256,7 +276,8 @@ inline void emit_matmul(Builder& k) {
     for (int64_t i = 0; i < 4; ++i) {
       Value* row = k.add(k.add(k.mul(warp, 16), group), i >= 2 ? 8 : 0);
       Value* column = k.add(k.add(k.mul(in_group, 2), i % 2), n * 8);
-      k.store_global(k.b.CreateBitCast(acc[static_cast<size_t>(n)][static_cast<size_t>(i)], k.b.getInt32Ty()), k.at(2, k.add(k.mul(row, 16), column), 4));
+      k.store_global(k.b.CreateBitCast(acc[static_cast<size_t>(n)][static_cast<size_t>(i)], k.b.getInt32Ty()),
+                     k.at(2, k.add(k.mul(row, 16), column), 4));
     }
 }
 
@@ -279,7 +300,8 @@ inline void emit_shuffle(Builder& k) {
   Value* sum = x;
   for (int64_t step = 1; step < 32; step *= 2) sum = k.add(sum, d.shuffle(ShuffleMode::Xor, sum, k.i32(step)));
   d.site = 3;
-  Value* out[5] = {sum, d.shuffle(ShuffleMode::Up, x, k.i32(3)), d.shuffle(ShuffleMode::Down, x, k.i32(5)), d.shuffle(ShuffleMode::Index, x, k.add(lane, 7)), nullptr};
+  Value* out[5] = {sum, d.shuffle(ShuffleMode::Up, x, k.i32(3)), d.shuffle(ShuffleMode::Down, x, k.i32(5)),
+                   d.shuffle(ShuffleMode::Index, x, k.add(lane, 7)), nullptr};
   if (k.is("divergent ballot")) {
     k.if_then(k.b.CreateICmpNE(lane, k.i32(9)), [&] { (void)d.ballot(k.less(x, 100)); });
   }
@@ -343,7 +365,9 @@ inline Case shuffle_case() {
     const uint32_t *x = &c.inputs[0][t / 32 * 32], l = t % 32;
     uint32_t sum = 0, votes = 0;
     for (uint32_t i = 0; i < 32; ++i) sum += x[i], votes |= uint32_t{x[i] < 100} << i;
-    for (uint32_t v : {sum, l >= 3 ? x[l - 3] : x[l], l + 5 < 32 ? x[l + 5] : x[l], x[(l + 7) % 32], votes ^ (votes != 0)}) c.want.push_back(v);
+    for (uint32_t v :
+         {sum, l >= 3 ? x[l - 3] : x[l], l + 5 < 32 ? x[l + 5] : x[l], x[(l + 7) % 32], votes ^ (votes != 0)})
+      c.want.push_back(v);
   }
   return c;
 }

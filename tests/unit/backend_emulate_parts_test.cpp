@@ -1,4 +1,5 @@
-// Parts of the emulation by themselves: the shadow of shared memory against a plain history, wgmma's layouts and arithmetic against loops.
+// Parts of the emulation by themselves: the shadow of shared memory against a plain history, wgmma's layouts and
+// arithmetic against loops.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -26,7 +27,8 @@ uint32_t next(uint32_t& state) {
   return state >> 8;
 }
 
-/// Random accesses of 64 threads to 32 bytes, some by whole warps, with barriers of the block and, if `handing_over`, one-sided orders.
+/// Random accesses of 64 threads to 32 bytes, some by whole warps, with barriers of the block and, if `handing_over`,
+/// one-sided orders.
 void compare_with_plain(uint32_t seed, bool handing_over) {
   HappensBefore order;
   order.reset(64, 64);
@@ -71,7 +73,8 @@ void compare_with_plain(uint32_t seed, bool handing_over) {
     REQUIRE((c.hazard != Hazard::None) == expect);
     if (expect && c.hazard != Hazard::Uninitialised) return;  // a run ends here
     if (expect) {
-      // Make these bytes known, so that the run goes on. The shadow has taken the reads before the first byte that was never written.
+      // Make these bytes known, so that the run goes on. The shadow has taken the reads before the first byte that was
+      // never written.
       order.barrier();
       Access init{order.now(0), 0, 0};
       Observer all(order, 0);
@@ -135,7 +138,8 @@ TEST_CASE("emulation: what the asynchronous proxy reads needs a fence") {
 // --- wgmma ---
 
 /// Where element (r, k) of an operand lies, written after the tables of layouts, independent of each_chunk.
-uint32_t place(uint32_t start, uint32_t leading, uint32_t stride, unsigned swizzle, bool mn_major, unsigned eb, uint32_t r, uint32_t k) {
+uint32_t place(uint32_t start, uint32_t leading, uint32_t stride, unsigned swizzle, bool mn_major, unsigned eb,
+               uint32_t r, uint32_t k) {
   const uint32_t w = 16u << swizzle, kb = k * eb, e = w / 2;
   uint32_t offset = 0;
   if (!mn_major && swizzle != 0) offset = r % 8 * w + r / 8 * stride + kb;
@@ -174,36 +178,50 @@ void check_wgmma(const WgmmaTest& t) {
   const auto [lead_a, stride_a] = offsets(t.a_mn, t.swizzle_a, 64);
   const auto [lead_b, stride_b] = offsets(t.b_mn, t.swizzle_b, t.n);
   for (uint32_t r = 0; r < 64; ++r)
-    for (uint32_t k = 0; k < depth; ++k) std::memcpy(&shared[place(start_a, lead_a, stride_a, t.swizzle_a, t.a_mn, eb, r, k)], &a[r * depth + k], eb);
+    for (uint32_t k = 0; k < depth; ++k)
+      std::memcpy(&shared[place(start_a, lead_a, stride_a, t.swizzle_a, t.a_mn, eb, r, k)], &a[r * depth + k], eb);
   for (uint32_t r = 0; r < t.n; ++r)
-    for (uint32_t k = 0; k < depth; ++k) std::memcpy(&shared[place(start_b, lead_b, stride_b, t.swizzle_b, t.b_mn, eb, r, k)], &b[r * depth + k], eb);
+    for (uint32_t k = 0; k < depth; ++k)
+      std::memcpy(&shared[place(start_b, lead_b, stride_b, t.swizzle_b, t.b_mn, eb, r, k)], &b[r * depth + k], eb);
   const unsigned per = 4 / eb;
   for (uint32_t th = 0; th < 128; ++th)
     for (uint32_t i = 0; i < 4; ++i)
       for (uint32_t e = 0; e < per; ++e)
-        registers[th * 4 + i] |= a[(th / 32 * 16 + th % 32 / 4 + 8 * (i & 1)) * depth + th % 4 * per + e + 4 * per * (i >> 1)] << (e * bits % 32);
+        registers[th * 4 + i] |=
+            a[(th / 32 * 16 + th % 32 / 4 + 8 * (i & 1)) * depth + th % 4 * per + e + 4 * per * (i >> 1)]
+            << (e * bits % 32);
   const bool half = t.kind == MmaKind::F16F16, integer = t.kind >= MmaKind::S8 && t.kind <= MmaKind::U8S8;
   for (auto& v : d)
-    for (auto& x : v) x = integer ? next(state) << 8 : half ? next(state) & 0x37FF37FF : float_bits(static_cast<float>(next(state) % 1000) / 16);
+    for (auto& x : v)
+      x = integer ? next(state) << 8
+          : half  ? next(state) & 0x37FF37FF
+                  : float_bits(static_cast<float>(next(state) % 1000) / 16);
   const auto before = d;
   std::array<void*, 128> pointers;
   for (size_t i = 0; i < 128; ++i) pointers[i] = d[i].data();
-  execute_wgmma(shape, t.scale, shared.data(), start_a >> 4 | wgmma_descriptor(lead_a, stride_a, t.swizzle_a), t.registers ? registers.data() : nullptr,
+  execute_wgmma(shape, t.scale, shared.data(), start_a >> 4 | wgmma_descriptor(lead_a, stride_a, t.swizzle_a),
+                t.registers ? registers.data() : nullptr,
                 start_b >> 4 | wgmma_descriptor(lead_b, stride_b, t.swizzle_b), pointers);
   size_t wrong = 0;
   for (uint32_t th = 0; th < 128; ++th)
     for (uint32_t i = 0; i < t.n / 2; ++i) {
       const uint32_t row = th / 32 * 16 + th % 32 / 4 + 8 * (i >> 1 & 1), column = i / 4 * 8 + th % 4 * 2 + (i & 1);
-      const auto word = [&](const std::vector<uint32_t>& v) { return half ? v[i / 2] >> (16 * (i & 1)) & 0xFFFF : v[i]; };
+      const auto word = [&](const std::vector<uint32_t>& v) {
+        return half ? v[i / 2] >> (16 * (i & 1)) & 0xFFFF : v[i];
+      };
       const uint32_t old = word(before[th]);
       float sum = !t.scale ? 0 : half ? f16_to_f32(static_cast<uint16_t>(old)) : float_of(old);
       uint32_t whole = t.scale ? old : 0;
       for (uint32_t k = 0; k < depth; ++k) {
-        const float x = operand_value(shape.kind, shape.formats, false, a[row * depth + k]), y = operand_value(shape.kind, shape.formats, true, b[column * depth + k]);
+        const float x = operand_value(shape.kind, shape.formats, false, a[row * depth + k]),
+                    y = operand_value(shape.kind, shape.formats, true, b[column * depth + k]);
         sum = std::fma(x, y, sum);
         whole += static_cast<uint32_t>(static_cast<int32_t>(x) * static_cast<int32_t>(y));
       }
-      wrong += word(d[th]) != (integer ? whole : half ? f32_to_f16(sum) : std::isnan(sum) ? 0x7FFFFFFF : float_bits(sum));
+      wrong += word(d[th]) != (integer           ? whole
+                               : half            ? f32_to_f16(sum)
+                               : std::isnan(sum) ? 0x7FFFFFFF
+                                                 : float_bits(sum));
     }
   CAPTURE(static_cast<int>(t.kind));
   CAPTURE(t.swizzle_a);
@@ -214,14 +232,16 @@ void check_wgmma(const WgmmaTest& t) {
 
 TEST_CASE("emulation: wgmma of every kind and layout agrees with plain loops") {
   for (unsigned swizzle = 0; swizzle < 4; ++swizzle) {
-    for (const auto kind : {MmaKind::F16F32, MmaKind::BF16F32, MmaKind::F16F16, MmaKind::TF32F32, MmaKind::S8, MmaKind::U8, MmaKind::S8U8, MmaKind::U8S8, MmaKind::F8F32})
+    for (const auto kind : {MmaKind::F16F32, MmaKind::BF16F32, MmaKind::F16F16, MmaKind::TF32F32, MmaKind::S8,
+                            MmaKind::U8, MmaKind::S8U8, MmaKind::U8S8, MmaKind::F8F32})
       check_wgmma({kind, 32, swizzle, 3 - swizzle, false, false, false, swizzle != 2});
     for (const auto kind : {MmaKind::F16F32, MmaKind::BF16F32, MmaKind::F16F16}) {
       check_wgmma({kind, 128, swizzle, swizzle, true, true, false, true});
       check_wgmma({kind, 256, swizzle, swizzle, false, true, false, true});
     }
   }
-  for (const auto kind : {MmaKind::F16F32, MmaKind::TF32F32, MmaKind::F8F32, MmaKind::S8U8}) check_wgmma({kind, 8, 3, 3, false, false, true, true});
+  for (const auto kind : {MmaKind::F16F32, MmaKind::TF32F32, MmaKind::F8F32, MmaKind::S8U8})
+    check_wgmma({kind, 8, 3, 3, false, false, true, true});
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ TEST_CASE("emulation: addresses name their allocation") {
 }
 
 /// Runs a kernel of one parameter (the output) on one warp.
-Outcome run_one(Emit emit, std::vector<uint32_t> want, EmulateOptions options = {}, uint32_t threads = 32, uint32_t blocks = 1) {
+Outcome run_one(Emit emit, std::vector<uint32_t> want, EmulateOptions options = {}, uint32_t threads = 32,
+                uint32_t blocks = 1) {
   std::string error;
   const auto kernel = build(emit, 1, threads, 64, "", error);
   REQUIRE_MESSAGE(kernel, error);
@@ -74,7 +75,8 @@ TEST_CASE("emulation: atomics of many blocks add up") {
     rmw(RmwOp::Min, k.b.CreateSub(k.i32(5), tid), 4);
     rmw(RmwOp::AddF, k.b.getInt64(double_bits(0.25)), 6);
     rmw(RmwOp::AddF, k.b.getInt16(f32_to_f16(0.25f)), 8);
-    d.atomic_rmw(RmwOp::Add, k.i32(100), false, k.add(k.params[0], 36), MemOrder::Relaxed, MemScope::Device, k.less(tid, 1));
+    d.atomic_rmw(RmwOp::Add, k.i32(100), false, k.add(k.params[0], 36), MemOrder::Relaxed, MemScope::Device,
+                 k.less(tid, 1));
     // One more by compare-and-swap, again until it succeeds.
     k.repeat([&] {
       Value* at = k.add(k.params[0], 40);
@@ -83,8 +85,17 @@ TEST_CASE("emulation: atomics of many blocks add up") {
     });
   };
   const uint64_t wide = double_bits(0.25 * kBlocks * 32);
-  const std::vector<uint32_t> want = {3 * 32 * kBlocks, float_bits(16.0f * kBlocks), 32 * kBlocks - 1, ~0u, static_cast<uint32_t>(-26), 0,
-                                      static_cast<uint32_t>(wide), static_cast<uint32_t>(wide >> 32), f32_to_f16(512.0f), 100 * kBlocks, 32 * kBlocks};
+  const std::vector<uint32_t> want = {3 * 32 * kBlocks,
+                                      float_bits(16.0f * kBlocks),
+                                      32 * kBlocks - 1,
+                                      ~0u,
+                                      static_cast<uint32_t>(-26),
+                                      0,
+                                      static_cast<uint32_t>(wide),
+                                      static_cast<uint32_t>(wide >> 32),
+                                      f32_to_f16(512.0f),
+                                      100 * kBlocks,
+                                      32 * kBlocks};
   for (unsigned threads : {1u, 2u, 4u}) {
     EmulateOptions options;
     options.threads = threads;
@@ -98,9 +109,15 @@ TEST_CASE("emulation: atomics of many blocks add up") {
 TEST_CASE("emulation: a thread that waits for another one's flag lets it run") {
   const auto emit = +[](Builder& k) {
     auto& d = k.d;
-    k.if_then(k.less(d.thread_id(), 31),
-              [&] { k.repeat([&] { return k.b.CreateICmpEQ(d.load_global(k.b.getInt32Ty(), 1, k.params[0], MemOrder::Acquire, MemScope::Device)[0], k.i32(0)); }); },
-              [&] { k.store_global(k.i32(7), k.params[0]); });
+    k.if_then(
+        k.less(d.thread_id(), 31),
+        [&] {
+          k.repeat([&] {
+            return k.b.CreateICmpEQ(
+                d.load_global(k.b.getInt32Ty(), 1, k.params[0], MemOrder::Acquire, MemScope::Device)[0], k.i32(0));
+          });
+        },
+        [&] { k.store_global(k.i32(7), k.params[0]); });
   };
   for (const auto policy : {EmulateOptions::Early, EmulateOptions::Late, EmulateOptions::Random}) {
     EmulateOptions options;
@@ -141,6 +158,25 @@ TEST_CASE("emulation: traps of the kernel") {
   CHECK(o.code == Code::T0102);
 }
 
+TEST_CASE("emulation: a frame much larger than a page has room on the fiber's stack") {
+  const auto emit = +[](Builder& k) {
+    constexpr unsigned kWords = 50000;
+    Value* array = k.b.CreateAlloca(k.b.getInt32Ty(), k.i32(kWords));
+    Value* tid = k.d.thread_id();
+    const auto at = [&](unsigned i) { return k.b.CreateConstGEP1_32(k.b.getInt32Ty(), array, i); };
+    for (unsigned i = 0; i < kWords; i += 9999) k.b.CreateStore(k.add(tid, i), at(i));
+    k.d.barrier();
+    Value* sum = k.i32(0);
+    for (unsigned i = 0; i < kWords; i += 9999) sum = k.add(sum, k.b.CreateLoad(k.b.getInt32Ty(), at(i)));
+    k.store_global(sum, k.at(0, tid, 4));
+  };
+  std::vector<uint32_t> want;
+  for (uint32_t t = 0; t < 64; ++t) want.push_back(6 * t + 9999 * 15);
+  const Outcome o = run_one(emit, want, {}, 64);
+  CHECK_MESSAGE(o.ok, o.message);
+  CHECK(o.right);
+}
+
 TEST_CASE("emulation: identity and predicates") {
   const auto emit = +[](Builder& k) {
     auto& d = k.d;
@@ -166,19 +202,25 @@ TEST_CASE("emulation: identity and predicates") {
 TEST_CASE("emulation: fused multiply-add rounds once") {
   const auto emit = +[](Builder& k) {
     const auto half_value = [&](uint16_t bits, llvm::Type* t) { return k.b.CreateBitCast(k.b.getInt16(bits), t); };
-    const auto put = [&](Value* v, int64_t word) { k.store_global(k.b.CreateZExt(k.b.CreateBitCast(v, k.b.getInt16Ty()), k.b.getInt32Ty()), k.at(0, k.i32(word), 4)); };
+    const auto put = [&](Value* v, int64_t word) {
+      k.store_global(k.b.CreateZExt(k.b.CreateBitCast(v, k.b.getInt16Ty()), k.b.getInt32Ty()), k.at(0, k.i32(word), 4));
+    };
     auto *h = k.b.getHalfTy(), *bf = k.b.getBFloatTy();
     // (1 + 2^-10)(1 + 2^-10) - 1 = 2^-9 + 2^-20: the product alone would lose its last bit.
     put(k.d.fma(half_value(0x3C01, h), half_value(0x3C01, h), half_value(0xBC00, h)), 0);
     // 2^-24 x 2^-24 added to 1 + 2^-11, half way between two f16: the tiny part decides.
     put(k.d.fma(half_value(0x0001, h), half_value(0x0001, h), half_value(0x3C00, h)), 1);
     put(k.d.fma(half_value(0x3F81, bf), half_value(0x3F81, bf), half_value(0xBF80, bf)), 2);
-    Value* f = k.d.fma(llvm::ConstantFP::get(k.b.getFloatTy(), 1 + 0x1p-23), llvm::ConstantFP::get(k.b.getFloatTy(), 1 + 0x1p-23), llvm::ConstantFP::get(k.b.getFloatTy(), -1));
+    Value* f =
+        k.d.fma(llvm::ConstantFP::get(k.b.getFloatTy(), 1 + 0x1p-23),
+                llvm::ConstantFP::get(k.b.getFloatTy(), 1 + 0x1p-23), llvm::ConstantFP::get(k.b.getFloatTy(), -1));
     k.store_global(k.b.CreateBitCast(f, k.b.getInt32Ty()), k.at(0, k.i32(3), 4));
-    k.store_global(k.b.CreateBitCast(k.d.sqrt(llvm::ConstantFP::get(k.b.getFloatTy(), 2)), k.b.getInt32Ty()), k.at(0, k.i32(4), 4));
+    k.store_global(k.b.CreateBitCast(k.d.sqrt(llvm::ConstantFP::get(k.b.getFloatTy(), 2)), k.b.getInt32Ty()),
+                   k.at(0, k.i32(4), 4));
   };
-  const Outcome o = run_one(emit, {f32_to_f16(0x1p-9f + 0x1p-20f), 0x3C00, f32_to_bf16(0x1p-6f + 0x1p-14f), float_bits(std::fma(1 + 0x1p-23f, 1 + 0x1p-23f, -1.0f)),
-                                   float_bits(std::sqrt(2.0f))});
+  const Outcome o =
+      run_one(emit, {f32_to_f16(0x1p-9f + 0x1p-20f), 0x3C00, f32_to_bf16(0x1p-6f + 0x1p-14f),
+                     float_bits(std::fma(1 + 0x1p-23f, 1 + 0x1p-23f, -1.0f)), float_bits(std::sqrt(2.0f))});
   CHECK_MESSAGE(o.ok, o.message);
   CHECK(o.right);
 }
@@ -191,7 +233,8 @@ TEST_CASE("emulation: approximate instructions stay within one unit in the last 
     }
   };
   const double x = 0.7f;
-  const double exact[] = {std::exp2(x), std::log2(x), 1 / x, 1 / std::sqrt(x), std::sqrt(x), std::sin(x), std::cos(x), std::tanh(x)};
+  const double exact[] = {std::exp2(x), std::log2(x), 1 / x,       1 / std::sqrt(x),
+                          std::sqrt(x), std::sin(x),  std::cos(x), std::tanh(x)};
   std::vector<uint32_t> want;
   for (const double v : exact) want.push_back(float_bits(static_cast<float>(v)));
   EmulateOptions options;
@@ -208,13 +251,17 @@ struct MmaShape {
   unsigned k, bits;    ///< depth; of an input element
 };
 
-/// Registers of the fragments: 4 of A, 2 of B in words 0..5 of each lane's 16 in parameter 0, C in 8 and on; D goes to parameter 1.
+/// Registers of the fragments: 4 of A, 2 of B in words 0..5 of each lane's 16 in parameter 0, C in 8 and on; D goes to
+/// parameter 1.
 template <MmaKind kKind>
 void emit_mma(Builder& k) {
   Value* lane = k.d.thread_id();
-  const auto in = [&](int64_t word) { return k.load_global(k.b.getInt32Ty(), k.at(0, k.add(k.mul(lane, 16), word), 4)); };
+  const auto in = [&](int64_t word) {
+    return k.load_global(k.b.getInt32Ty(), k.at(0, k.add(k.mul(lane, 16), word), 4));
+  };
   const auto in64 = [&](int64_t word) {
-    return k.b.CreateBitCast(k.load_global(k.b.getInt64Ty(), k.at(0, k.add(k.mul(lane, 16), word), 4)), k.b.getDoubleTy());
+    return k.b.CreateBitCast(k.load_global(k.b.getInt64Ty(), k.at(0, k.add(k.mul(lane, 16), word), 4)),
+                             k.b.getDoubleTy());
   };
   Values a, b, c;
   if constexpr (kKind == MmaKind::F64) {
@@ -222,14 +269,16 @@ void emit_mma(Builder& k) {
   } else {
     for (int64_t i = 0; i < 4; ++i) a.push_back(in(i));
     for (int64_t i = 0; i < 2; ++i) b.push_back(in(4 + i));
-    constexpr bool kInt = kKind == MmaKind::S8 || kKind == MmaKind::U8 || kKind == MmaKind::S8U8 || kKind == MmaKind::U8S8;
+    constexpr bool kInt =
+        kKind == MmaKind::S8 || kKind == MmaKind::U8 || kKind == MmaKind::S8U8 || kKind == MmaKind::U8S8;
     for (int64_t i = 0; i < (kKind == MmaKind::F16F16 ? 2 : 4); ++i)
       c.push_back(kInt || kKind == MmaKind::F16F16 ? in(8 + i) : k.b.CreateBitCast(in(8 + i), k.b.getFloatTy()));
   }
   const Values d = k.d.mma(kKind, a, b, c, true, false);
   for (size_t i = 0; i < d.size(); ++i) {
     const bool wide = kKind == MmaKind::F64;
-    k.store_global(k.b.CreateBitCast(d[i], wide ? k.b.getInt64Ty() : k.b.getInt32Ty()), k.at(1, k.add(k.mul(lane, 4), static_cast<int64_t>(wide ? 2 * i : i)), 4));
+    k.store_global(k.b.CreateBitCast(d[i], wide ? k.b.getInt64Ty() : k.b.getInt32Ty()),
+                   k.at(1, k.add(k.mul(lane, 4), static_cast<int64_t>(wide ? 2 * i : i)), 4));
   }
 }
 
@@ -250,7 +299,8 @@ void check_mma(unsigned depth, unsigned bits, double (*a_value)(uint32_t), doubl
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned row = l / 4 + (i >= 2 ? 8 : 0), column = l % 4 * 2 + i % 2;
       constexpr bool kHalf = kKind == MmaKind::F16F16;
-      const uint32_t old = kHalf ? c.inputs[0][l * 16 + 8 + i / 2] >> (16 * (i % 2)) & 0xFFFF : c.inputs[0][l * 16 + 8 + i];
+      const uint32_t old =
+          kHalf ? c.inputs[0][l * 16 + 8 + i / 2] >> (16 * (i % 2)) & 0xFFFF : c.inputs[0][l * 16 + 8 + i];
       float sum = kHalf ? f16_to_f32(static_cast<uint16_t>(old)) : float_of(old);
       uint32_t whole = old;
       for (unsigned x = 0; x < depth; ++x) {
@@ -260,7 +310,8 @@ void check_mma(unsigned depth, unsigned bits, double (*a_value)(uint32_t), doubl
         sum = std::fma(static_cast<float>(av), static_cast<float>(bv), sum);
         whole += static_cast<uint32_t>(static_cast<int64_t>(av * bv));
       }
-      constexpr bool kInt = kKind == MmaKind::S8 || kKind == MmaKind::U8 || kKind == MmaKind::S8U8 || kKind == MmaKind::U8S8;
+      constexpr bool kInt =
+          kKind == MmaKind::S8 || kKind == MmaKind::U8 || kKind == MmaKind::S8U8 || kKind == MmaKind::U8S8;
       const uint32_t f32 = std::isnan(sum) ? 0x7FFFFFFF : float_bits(sum);
       if (kHalf) c.want[l * 4 + i / 2] |= uint32_t{f32_to_f16(sum)} << (16 * (i % 2));
       else c.want[l * 4 + i] = kInt ? whole : f32;
@@ -308,7 +359,8 @@ TEST_CASE("emulation: mma of f64") {
   for (size_t l = 0; l < 32; ++l)
     for (size_t e = 0; e < 2; ++e) {
       double sum = get(l * 16 + 8 + 2 * e);
-      for (size_t x = 0; x < 4; ++x) sum = std::fma(get((l / 4 * 4 + x) * 16), get(((l % 4 * 2 + e) * 4 + x) * 16 + 4), sum);
+      for (size_t x = 0; x < 4; ++x)
+        sum = std::fma(get((l / 4 * 4 + x) * 16), get(((l % 4 * 2 + e) * 4 + x) * 16 + 4), sum);
       put(c.want, l * 4 + 2 * e, sum);
     }
   std::string error;
@@ -329,7 +381,8 @@ TEST_CASE("emulation: an invalid module or an unknown function is reported") {
       const auto device = make_host_device(*module, target);
       device->begin("kernel", 1, 32);
       if (!known) {
-        device->b.CreateCall(module->getOrInsertFunction("no_such_function", llvm::FunctionType::get(device->b.getVoidTy(), false)));
+        device->b.CreateCall(
+            module->getOrInsertFunction("no_such_function", llvm::FunctionType::get(device->b.getVoidTy(), false)));
         device->end();
       }  // else the kernel has no end
     }

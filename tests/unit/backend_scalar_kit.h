@@ -18,9 +18,11 @@ class ArithmeticDevice final : public DeviceOps {
   using DeviceOps::DeviceOps;
   Value* approx(ApproxOp op, Value* x) override {
     namespace I = llvm::Intrinsic;
-    static constexpr I::ID kIds[] = {I::nvvm_ex2_approx_f, I::nvvm_lg2_approx_f, I::nvvm_rcp_approx_ftz_f, I::nvvm_rsqrt_approx_f,
-                                     I::nvvm_sqrt_approx_f, I::nvvm_sin_approx_f, I::nvvm_cos_approx_f};
-    static constexpr const char* kNames[] = {"host_ex2", "host_lg2", "host_rcp", "host_rsqrt", "host_sqrt", "host_sin", "host_cos", "host_tanh"};
+    static constexpr I::ID kIds[] = {I::nvvm_ex2_approx_f,   I::nvvm_lg2_approx_f,  I::nvvm_rcp_approx_ftz_f,
+                                     I::nvvm_rsqrt_approx_f, I::nvvm_sqrt_approx_f, I::nvvm_sin_approx_f,
+                                     I::nvvm_cos_approx_f};
+    static constexpr const char* kNames[] = {"host_ex2",  "host_lg2", "host_rcp", "host_rsqrt",
+                                             "host_sqrt", "host_sin", "host_cos", "host_tanh"};
     if (target.emulated) return call(kNames[static_cast<int>(op)], b.getFloatTy(), {x});
     if (op != ApproxOp::Tanh) return b.CreateIntrinsic(kIds[static_cast<int>(op)], {}, {x});
     auto* type = llvm::FunctionType::get(b.getFloatTy(), {b.getFloatTy()}, false);
@@ -28,7 +30,8 @@ class ArithmeticDevice final : public DeviceOps {
   }
   Value* fma(Value* x, Value* y, Value* z) override {
     llvm::Type* t = x->getType();
-    if (!target.emulated || t->isFloatTy() || t->isDoubleTy()) return b.CreateIntrinsic(llvm::Intrinsic::fma, {t}, {x, y, z});
+    if (!target.emulated || t->isFloatTy() || t->isDoubleTy())
+      return b.CreateIntrinsic(llvm::Intrinsic::fma, {t}, {x, y, z});
     const auto word = [&](Value* v) { return b.CreateZExt(b.CreateBitCast(v, b.getInt16Ty()), b.getInt32Ty()); };
     Value* r = call(t->isHalfTy() ? "host_fma_f16" : "host_fma_bf16", b.getInt32Ty(), {word(x), word(y), word(z)});
     return b.CreateBitCast(b.CreateTrunc(r, b.getInt16Ty()), t);
@@ -56,7 +59,9 @@ class ArithmeticDevice final : public DeviceOps {
   void cp_async_commit() override {}
   void cp_async_wait(unsigned) override {}
   Values ldmatrix(unsigned, bool, Value*) override { return {}; }
-  Values mma(MmaKind, std::span<Value* const>, std::span<Value* const>, std::span<Value* const>, bool, bool) override { return {}; }
+  Values mma(MmaKind, std::span<Value* const>, std::span<Value* const>, std::span<Value* const>, bool, bool) override {
+    return {};
+  }
   Value* clock() override { return nullptr; }
   void trap(uint32_t, Value*) override {}
 
@@ -75,14 +80,19 @@ inline bool add_function(DeviceOps& d, const Variant& v, std::string& why) {
   make_function(v, m, f);
   llvm::LLVMContext& c = d.module.getContext();
   llvm::Type* word = d.b.getInt64Ty();
-  auto* fn = llvm::Function::Create(llvm::FunctionType::get(word, {word, word, word}, false), llvm::GlobalValue::ExternalLinkage, v.name, d.module);
+  auto* fn = llvm::Function::Create(llvm::FunctionType::get(word, {word, word, word}, false),
+                                    llvm::GlobalValue::ExternalLinkage, v.name, d.module);
   d.b.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", fn));
   Values x;
-  for (size_t k = 0; k < v.in.size(); ++k) x.push_back(from_memory(d, v.in[k], d.b.CreateTrunc(fn->getArg(static_cast<unsigned>(k)), memory_type(c, v.in[k]))));
+  for (size_t k = 0; k < v.in.size(); ++k)
+    x.push_back(
+        from_memory(d, v.in[k], d.b.CreateTrunc(fn->getArg(static_cast<unsigned>(k)), memory_type(c, v.in[k]))));
   Value* r = lower_scalar(d, m, f, 0, x, why);
   if (!d.target.emulated) fn->setLinkage(llvm::GlobalValue::InternalLinkage);
-  if (r) d.b.CreateRet(d.b.CreateZExt(to_memory(d, v.out, r), word));
-  else d.b.CreateUnreachable();
+  if (r)
+    d.b.CreateRet(d.b.CreateZExt(to_memory(d, v.out, r), word));
+  else
+    d.b.CreateUnreachable();
   return r != nullptr;
 }
 
@@ -91,15 +101,19 @@ inline void add_kernel(DeviceOps& d, const Variant& v) {
   llvm::LLVMContext& c = d.module.getContext();
   llvm::IRBuilder<>& b = d.b;
   llvm::Type *word = b.getInt64Ty(), *pointer = b.getPtrTy(1), *index = b.getInt32Ty();
-  auto* fn = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, index}, false), llvm::GlobalValue::ExternalLinkage, v.name + "_k", d.module);
+  auto* fn = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, index}, false),
+                                    llvm::GlobalValue::ExternalLinkage, v.name + "_k", d.module);
   auto* mark = d.module.getOrInsertNamedMetadata("nvvm.annotations");
-  mark->addOperand(llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(fn), llvm::MDString::get(c, "kernel"), llvm::ConstantAsMetadata::get(b.getInt32(1))}));
+  mark->addOperand(llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(fn), llvm::MDString::get(c, "kernel"),
+                                         llvm::ConstantAsMetadata::get(b.getInt32(1))}));
   auto* entry = llvm::BasicBlock::Create(c, "", fn);
   auto* work = llvm::BasicBlock::Create(c, "", fn);
   auto* done = llvm::BasicBlock::Create(c, "", fn);
   b.SetInsertPoint(entry);
   const auto special = [&](llvm::Intrinsic::ID id) { return b.CreateIntrinsic(id, {}, {}); };
-  Value* i = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x)), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
+  Value* i = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
+                                     special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x)),
+                         special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
   b.CreateCondBr(b.CreateICmpULT(i, fn->getArg(2)), work, done);
   b.SetInsertPoint(work);
   Values x;
@@ -107,7 +121,8 @@ inline void add_kernel(DeviceOps& d, const Variant& v) {
     Value* at = b.CreateAdd(b.CreateMul(b.CreateZExt(i, word), b.getInt64(3)), b.getInt64(k));
     x.push_back(b.CreateLoad(word, b.CreateGEP(word, fn->getArg(0), {at})));
   }
-  b.CreateStore(b.CreateCall(d.module.getFunction(v.name), x), b.CreateGEP(word, fn->getArg(1), {b.CreateZExt(i, word)}));
+  b.CreateStore(b.CreateCall(d.module.getFunction(v.name), x),
+                b.CreateGEP(word, fn->getArg(1), {b.CreateZExt(i, word)}));
   b.CreateBr(done);
   b.SetInsertPoint(done);
   b.CreateRetVoid();

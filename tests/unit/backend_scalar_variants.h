@@ -22,16 +22,19 @@ struct Variant {
   std::string name;
   Opcode op{};
   ElementType out{};
-  std::vector<ElementType> in;      ///< by operand
+  std::vector<ElementType> in;  ///< by operand
   std::vector<uint32_t> attrs;
   Modifiers modifiers;
-  ElementwiseFn kernel = nullptr;   ///< of the interpreter
+  ElementwiseFn kernel = nullptr;  ///< of the interpreter
 };
 
 inline void make_function(const Variant& v, Module& m, Function& f) {
   std::vector<TypeId> params;
-  for (const ElementType e : v.in) params.push_back(m.types.tile(e == ElementType::Ptr ? m.types.ptr(m.types.element(ElementType::I32)) : m.types.element(e)));
-  const TypeId out = m.types.tile(v.out == ElementType::Ptr ? m.types.ptr(m.types.element(ElementType::I32)) : m.types.element(v.out));
+  for (const ElementType e : v.in)
+    params.push_back(
+        m.types.tile(e == ElementType::Ptr ? m.types.ptr(m.types.element(ElementType::I32)) : m.types.element(e)));
+  const TypeId out =
+      m.types.tile(v.out == ElementType::Ptr ? m.types.ptr(m.types.element(ElementType::I32)) : m.types.element(v.out));
   FunctionBuilder b(f, params);
   std::vector<ValueId> operands;
   for (uint32_t i = 0; i < params.size(); ++i) operands.push_back(b.param(i));
@@ -39,22 +42,44 @@ inline void make_function(const Variant& v, Module& m, Function& f) {
   b.finish();
 }
 
+/// `offset` on pointers to i32.
+template <ElementType I>
+void offset_by(void* out, const void* const* in, size_t n) {
+  find_offset(I)(out, in[0], in[1], n, 4);
+}
+template <ElementType I>
+Variant offset_variant() {
+  return {"offset_" + std::string(info(I).name),
+          Opcode::Offset,
+          ElementType::Ptr,
+          {ElementType::Ptr, I},
+          {},
+          {},
+          offset_by<I>};
+}
+
 /// All variants that the interpreter has.
 inline std::vector<Variant> all_variants() {
-  std::vector<Variant> list;
+  std::vector<Variant> list = {offset_variant<ElementType::I1>(), offset_variant<ElementType::I8>(),
+                               offset_variant<ElementType::I16>(), offset_variant<ElementType::I32>(),
+                               offset_variant<ElementType::I64>()};
   for (const OpDef& row : op_rows()) {
     const auto op = static_cast<Opcode>(row.code);
     const auto plain = [](const auto& o) { return o.arity == Arity::One && o.kind == ValueKind::Tile; };
-    const bool elementwise = row.regions == 0 && row.results.size() == 1 && !row.operands.empty() && row.operands.size() <= 3 &&
-                             std::all_of(row.operands.begin(), row.operands.end(), plain) && plain(row.results[0]) &&
-                             std::all_of(row.attrs.begin(), row.attrs.end(), [](const AttrDef& a) { return a.kind == AttrKind::Unit || a.kind == AttrKind::Enum; });
+    const bool elementwise =
+        row.regions == 0 && row.results.size() == 1 && !row.operands.empty() && row.operands.size() <= 3 &&
+        std::all_of(row.operands.begin(), row.operands.end(), plain) && plain(row.results[0]) &&
+        std::all_of(row.attrs.begin(), row.attrs.end(),
+                    [](const AttrDef& a) { return a.kind == AttrKind::Unit || a.kind == AttrKind::Enum; });
     if (!elementwise || op == Opcode::Offset) continue;
     // Every combination of attribute values; overflow flags only promise something.
     std::vector<std::vector<uint32_t>> words = {{}};
     for (const AttrDef& a : row.attrs) {
       std::vector<uint32_t> values;
-      if (a.kind == AttrKind::Unit) values = {0, 1};
-      else if (a.enum_kind == EnumKind::Overflow) values = {0};
+      if (a.kind == AttrKind::Unit)
+        values = {0, 1};
+      else if (a.enum_kind == EnumKind::Overflow)
+        values = {0};
       else
         for (uint32_t n = 0; n < enum_info(a.enum_kind).values.size(); ++n)
           if (a.allowed >> n & 1) values.push_back(n);
@@ -102,20 +127,69 @@ inline std::vector<uint64_t> awkward(ElementType t) {
   } else if (e.is_float) {
     const FloatFormat& f = float_format(t);
     const unsigned pad = t == ElementType::TF32 ? 13 : 0;
-    const uint64_t max = f.max_finite << pad, least = 1ull << pad, hidden = (1ull << f.mantissa_bits) << pad, sign = 1ull << (bits - 1);
-    for (const uint64_t u : {uint64_t{0}, least, least * 2, hidden - least, hidden, hidden + least, max, max - least, max + least, max + 2 * least}) {
+    const uint64_t max = f.max_finite << pad, least = 1ull << pad, hidden = (1ull << f.mantissa_bits) << pad,
+                   sign = 1ull << (bits - 1);
+    for (const uint64_t u : {uint64_t{0}, least, least * 2, hidden - least, hidden, hidden + least, max, max - least,
+                             max + least, max + 2 * least}) {
       all.insert(u & mask);
       all.insert((u | sign) & mask);
     }
-    for (const double x : {1.0, 0x1.fffffep-1, 0x1.000002p0, 0x1.fffffep0, 0x1.000002p-126, 0x1.fffffep-126, 0x1p-125, 0x1.2p-63, 0.5, 0.75, 1.5, 2.0, 2.5, 3.0, 3.5, 6.0, 7.0, 0.1, 100.0, 448.0, 464.0, 57344.0, 61440.0, 65504.0, 65519.0, 65520.0, 127.0,
-                           128.0, 129.0, 255.0, 256.0, 32767.5, 65535.5, 2147483647.0, 2147483648.0, 4294967296.0, 9.2233720368547758e18,
-                           1.8446744073709552e19, 1e-7, 5.9604644775390625e-8, 2.98e-8, 1e-30, 1e-38, 1e-40, 1e-44, 1e30, 3.3895e38, 3.4028236e38}) {
+    for (const double x : {1.0,
+                           0x1.fffffep-1,
+                           0x1.000002p0,
+                           0x1.fffffep0,
+                           0x1.000002p-126,
+                           0x1.fffffep-126,
+                           0x1p-125,
+                           0x1.2p-63,
+                           0.5,
+                           0.75,
+                           1.5,
+                           2.0,
+                           2.5,
+                           3.0,
+                           3.5,
+                           6.0,
+                           7.0,
+                           0.1,
+                           100.0,
+                           448.0,
+                           464.0,
+                           57344.0,
+                           61440.0,
+                           65504.0,
+                           65519.0,
+                           65520.0,
+                           127.0,
+                           128.0,
+                           129.0,
+                           255.0,
+                           256.0,
+                           32767.5,
+                           65535.5,
+                           2147483647.0,
+                           2147483648.0,
+                           4294967296.0,
+                           9.2233720368547758e18,
+                           1.8446744073709552e19,
+                           1e-7,
+                           5.9604644775390625e-8,
+                           2.98e-8,
+                           1e-30,
+                           1e-38,
+                           1e-40,
+                           1e-44,
+                           1e30,
+                           3.3895e38,
+                           3.4028236e38}) {
       for (const double y : {x, -x}) all.insert(encode(t, y));
     }
   } else {
     for (unsigned k = 0; k < bits; ++k)
-      for (const uint64_t u : {1ull << k, (1ull << k) - 1, (1ull << k) + 1, ~(1ull << k), 0 - (1ull << k)}) all.insert(u & mask);
-    for (const uint64_t u : {3ull, 5ull, 7ull, 10ull, 100ull, 31ull, 33ull, 63ull, 65ull, 16777217ull, 33554433ull, 0x1FFFFFFull, 0x7FFFFFBFull, 0x7FFFFFC0ull}) {
+      for (const uint64_t u : {1ull << k, (1ull << k) - 1, (1ull << k) + 1, ~(1ull << k), 0 - (1ull << k)})
+        all.insert(u & mask);
+    for (const uint64_t u : {3ull, 5ull, 7ull, 10ull, 100ull, 31ull, 33ull, 63ull, 65ull, 16777217ull, 33554433ull,
+                             0x1FFFFFFull, 0x7FFFFFBFull, 0x7FFFFFC0ull}) {
       all.insert(u & mask);
       all.insert((0 - u) & mask);
     }
@@ -183,19 +257,25 @@ inline int64_t position(ElementType t, uint64_t bits) {
 
 /// Units in the last place that a result may be off (conformance/bounds.md); 0: exact.
 inline int64_t allowed(const Variant& v) {
-  if (v.op == Opcode::DivF || v.op == Opcode::Sqrt) return v.modifiers.rounding == Rounding::Approx || v.modifiers.rounding == Rounding::Full ? 2 : 0;
+  if (v.op == Opcode::DivF || v.op == Opcode::Sqrt)
+    return v.modifiers.rounding == Rounding::Approx || v.modifiers.rounding == Rounding::Full ? 2 : 0;
   if (op_def(v.op).tolerance != Tolerance::Ulp || v.op == Opcode::FPowI) return 0;
   if (v.out == ElementType::F16 || v.out == ElementType::BF16) return 1;
   const bool f64 = v.out == ElementType::F64;
   switch (v.op) {
     case Opcode::Sin:
-    case Opcode::Cos: return 2;
+    case Opcode::Cos:
+      return 2;
     case Opcode::Tan:
-    case Opcode::FPowF: return f64 ? 2 : 4;
+    case Opcode::FPowF:
+      return f64 ? 2 : 4;
     case Opcode::SinH:
-    case Opcode::Atan2: return f64 ? 2 : 3;
-    case Opcode::TanH: return 2;
-    default: return f64 ? 1 : 2;
+    case Opcode::Atan2:
+      return f64 ? 2 : 3;
+    case Opcode::TanH:
+      return 2;
+    default:
+      return f64 ? 1 : 2;
   }
 }
 
@@ -205,7 +285,6 @@ inline bool right(const Variant& v, uint64_t got, uint64_t expected, const Tuple
   const double x = decode(v.out, got), y = decode(v.out, expected);
   // Where bits are moved a NaN keeps its own.
   if (x != x && y != y) return v.op != Opcode::Bitcast && v.op != Opcode::Select;
-  if (x != x || y != y) return false;
   const int64_t off = allowed(v);
   if (off == 0) return false;
   if (v.op == Opcode::DivF) {
@@ -214,6 +293,7 @@ inline bool right(const Variant& v, uint64_t got, uint64_t expected, const Tuple
     if (v.modifiers.rounding == Rounding::Approx ? divisor > 0x1p126 : std::fabs(y) >= 0x1p127) return true;
     if (std::fabs(y) < 0x1p-126 || std::fabs(decode(v.in[0], t.x[0])) < 0x1p-126 || divisor < 0x1p-126) return true;
   }
+  if (x != x || y != y) return false;
   if (v.modifiers.rounding == Rounding::Approx && v.op == Opcode::TanH) return std::fabs(x - y) <= 7e-4 * std::fabs(y);
   if (v.modifiers.rounding == Rounding::Approx && v.op == Opcode::Exp) {
     const double a = std::fabs(decode(v.in[0], t.x[0]));

@@ -712,7 +712,18 @@ TEST_CASE("generic form") {
   CHECK(body_errors("\"cuda_tile.loop\"() : () -> ()") == "E0701@2:1");
   CHECK(body_errors("\"cuda_tile.loop\"() ({\n  break\n} : () -> ()") == "E0305@2:20");
   CHECK(body_errors("\"cuda_tile.loop\"() ({\n  breka\n  %1 = addi\n}) : () -> ()") == "E0303@3:3 E0302@4:12");
-  CHECK(errors("\"cuda_tile.module\"() : () -> ()") == "E0302@1:1");
+  // Modules, entries and globals. tests/files/parse/bad_generic_items.tile has more.
+  CHECK(errors("\"cuda_tile.module\"() : () -> ()") == "E0302@1:22");
+  CHECK(errors("\"cuda_tile.module\"() <{sym_name = \"m\"}> ({") == "E0305@1:42");
+  CHECK(errors("\"builtin.module\"() ({") == "E0305@1:21");
+  CHECK(errors("\"cuda_tile.entry\"() <{sym_name = \"k\"}> ({\n^bb0(%x: " + t + "):\n") == "E0305@1:41");
+  const Parsed p = parse("\"cuda_tile.entry\"() <{function_type = (" + t + ") -> (), sym_name = \"k\"}> ({\n^bb0(%x: " + t +
+            "):\n\"cuda_tile.return\"() : () -> ()\n}) {arg_attrs = [{a = 1 : i32}]} : () -> ()");
+  REQUIRE(p.module);
+  CHECK(p.module->str(p.module->name) == "kernels");
+  CHECK(p.module->functions[0].param_count == 1);
+  CHECK(p.module->functions[0].insts.size() == 1);
+  CHECK(p.module->functions[0].arg_attrs != kNone);
 }
 
 TEST_CASE("limits") {

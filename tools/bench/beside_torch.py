@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times tilevm on the CPU beside torch and the Triton interpreter, in turn and in one run, and prints ratios.
 
-  python3 tools/bench/beside_torch.py BUILD_DIR [--rounds N] [--json FILE]
+  python3 tools/bench/beside_torch.py BUILD_DIR [--rounds N] [--only REGEX] [--json FILE]
 
 BUILD_DIR holds kernel_bench and tilevm (cmake -DTILEVM_BENCH=ON). Needs torch and triton (pip). Each round times every
 candidate once, warmed up; a figure is the median over the rounds, a ratio the median of the rounds' ratios, so that a machine
@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -40,6 +41,70 @@ def add(a, b, c, n, B: tl.constexpr):
     tl.store(c + i, tl.load(a + i, mask=i < n) + tl.load(b + i, mask=i < n), mask=i < n)
 
 
+@triton.jit
+def softmax(x, y, N: tl.constexpr, B: tl.constexpr):
+    i = (tl.program_id(0) * B + tl.arange(0, B))[:, None] * N + tl.arange(0, N)[None, :]
+    rows = tl.load(x + i)
+    e = tl.exp(rows - tl.max(rows, 1)[:, None])
+    tl.store(y + i, e / tl.sum(e, 1)[:, None])
+
+
+@triton.jit
+def layernorm(x, w, b, y, N: tl.constexpr, B: tl.constexpr):
+    j = tl.arange(0, N)[None, :]
+    i = (tl.program_id(0) * B + tl.arange(0, B))[:, None] * N + j
+    rows = tl.load(x + i)
+    d = rows - (tl.sum(rows, 1) / N)[:, None]
+    r = 1 / tl.sqrt(tl.sum(d * d, 1) / N + 1e-5)
+    tl.store(y + i, d * r[:, None] * tl.load(w + j) + tl.load(b + j))
+
+
+@triton.jit
+def transpose(x, y, N: tl.constexpr, B: tl.constexpr):
+    i, j = tl.program_id(0) * B + tl.arange(0, B), tl.program_id(1) * B + tl.arange(0, B)
+    t = tl.load(x + i[:, None] * N + j[None, :])
+    tl.store(y + j[:, None] * N + i[None, :], tl.trans(t))
+
+
+@triton.jit
+def reduce(x, y, N: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + i, tl.sum(tl.load(x + i[:, None] * N + tl.arange(0, N)[None, :]), 1))
+
+
+@triton.jit
+def scan(x, y, N: tl.constexpr, B: tl.constexpr):
+    i = (tl.program_id(0) * B + tl.arange(0, B))[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(y + i, tl.cumsum(tl.load(x + i), 1))
+
+
+@triton.jit
+def gather(x, index, y, N: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    j = tl.arange(0, N)[None, :]
+    tl.store(y + i[:, None] * N + j, tl.load(x + tl.load(index + i)[:, None] * N + j))
+
+
+@triton.jit
+def attention(q, k, v, y, N: tl.constexpr, D: tl.constexpr, B: tl.constexpr):
+    j = tl.arange(0, D)[None, :]
+    i = (tl.program_id(0) * B + tl.arange(0, B))[:, None] * D + j
+    qs = tl.load(q + i) * 0.125
+    acc = tl.zeros((B, D), tl.float32)
+    most = tl.full((B,), float("-inf"), tl.float32)
+    total = tl.zeros((B,), tl.float32)
+    for at in range(0, N, B):
+        n = (at + tl.arange(0, B))[:, None] * D + j
+        s = tl.dot(qs, tl.trans(tl.load(k + n)))
+        new = tl.maximum(most, tl.max(s, 1))
+        p = tl.exp(s - new[:, None])
+        alpha = tl.exp(most - new)
+        total = total * alpha + tl.sum(p, 1)
+        acc = tl.dot(p, tl.load(v + n), acc * alpha[:, None])
+        most = new
+    tl.store(y + i, acc / total[:, None])
+
+
 def median_time(f, warm, runs):
     for _ in range(warm):
         f()
@@ -51,10 +116,39 @@ def median_time(f, warm, runs):
     return statistics.median(times)
 
 
-def tilevm(build, name):
-    """Seconds of one launch: Google Benchmark's median of five repetitions, all cores."""
-    out = subprocess.run([str(build / "kernel_bench"), f"--benchmark_filter=^{name}/0/real_time$", "--benchmark_repetitions=5",
-                          "--benchmark_min_time=0.1", "--benchmark_report_aggregates_only=true", "--benchmark_format=json"],
+def workloads():
+    """Name, work of one run, its unit, torch, Triton."""
+    n, tile, step = 512, 128, 64
+    for name, dtype in (("matmul/f16", torch.float16), ("matmul/f32", torch.float32)):
+        a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
+        c = torch.empty(n, n, dtype=torch.float16)
+        yield (name, 2 * n**3 * 1e-9, "GFLOP/s", lambda a=a, b=b: a @ b,
+               lambda a=a, b=b, c=c: matmul[(n // tile, n // tile)](a, b, c, n, n, n, tile, tile, step))
+    size = 1 << 22
+    x, y, z = torch.rand(size), torch.rand(size), torch.empty(size)
+    yield ("vector_add", 12 * size * 1e-9, "GB/s", lambda: torch.add(x, y, out=z), lambda: add[(size // 4096,)](x, y, z, size, 4096))
+    rows, columns = 2048, 1024
+    m, o, w, b = torch.randn(rows, columns), torch.empty(rows, columns), torch.randn(columns), torch.randn(columns)
+    moved = 4 * rows * columns * 1e-9
+    yield ("softmax", 2 * moved, "GB/s", lambda: torch.softmax(m, 1), lambda: softmax[(rows // 32,)](m, o, columns, 32))
+    yield ("layernorm", 2 * moved, "GB/s", lambda: torch.nn.functional.layer_norm(m, (columns,), w, b), lambda: layernorm[(rows // 32,)](m, w, b, o, columns, 32))
+    s, t = torch.randn(2048, 2048), torch.empty(2048, 2048)
+    yield ("transpose", 8 * 2048 * 2048e-9, "GB/s", lambda: t.copy_(s.t()), lambda: transpose[(32, 32)](s, t, 2048, 64))
+    sums = torch.empty(rows)
+    yield ("reduce", moved, "GB/s", lambda: torch.sum(m, 1, out=sums), lambda: reduce[(rows // 64,)](m, sums, columns, 64))
+    yield ("scan", 2 * moved, "GB/s", lambda: torch.cumsum(m, 1, out=o), lambda: scan[(rows // 16,)](m, o, columns, 16))
+    table, index, picked = torch.randn(65536, 64), torch.randint(0, 65536, (16384,), dtype=torch.int32), torch.empty(16384, 64)
+    yield ("gather", 8 * 16384 * 64e-9, "GB/s", lambda: torch.index_select(table, 0, index, out=picked),
+           lambda: gather[(64,)](table, index, picked, 64, 256))
+    q, k, v, r = (torch.randn(1, 1, 1024, 64) for _ in range(4))
+    yield ("attention", 4 * 1024 * 1024 * 64e-9, "GFLOP/s", lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v),
+           lambda: attention[(8,)](q, k, v, r, 1024, 64, 128))
+
+
+def tilevm(build, name, threads=0):
+    """Seconds of one launch: Google Benchmark's median of five repetitions; threads 0: all cores."""
+    out = subprocess.run([str(build / "kernel_bench"), f"--benchmark_filter=^{name}/{threads}/real_time$", "--benchmark_repetitions=5",
+                          "--benchmark_min_time=0.05", "--benchmark_report_aggregates_only=true", "--benchmark_format=json"],
                          capture_output=True, text=True, check=True).stdout
     runs = json.loads(out)["benchmarks"]
     return next(r["real_time"] for r in runs if r.get("aggregate_name") == "median") * 1e-3
@@ -64,34 +158,29 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("build", type=pathlib.Path)
     ap.add_argument("--rounds", type=int, default=5)
+    ap.add_argument("--only", default="", help="names of workloads, a regular expression")
     ap.add_argument("--json", type=pathlib.Path)
     args = ap.parse_args()
-    n, tile, step = 512, 128, 64
-    rows = []
-    for name, dtype in (("matmul/f16", torch.float16), ("matmul/f32", torch.float32)):
-        a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
-        c = torch.empty(n, n, dtype=torch.float16)
-        rows.append((name, 2 * n**3 * 1e-9, "GFLOP/s", lambda a=a, b=b: median_time(lambda: a @ b, 5, 15),
-                     lambda a=a, b=b, c=c: median_time(lambda: matmul[(n // tile, n // tile)](a, b, c, n, n, n, tile, tile, step), 0, 1)))
-    size = 1 << 22
-    x, y, z = torch.rand(size), torch.rand(size), torch.empty(size)
-    rows.append(("vector_add", 12 * size * 1e-9, "GB/s", lambda: median_time(lambda: torch.add(x, y, out=z), 5, 15),
-                 lambda: median_time(lambda: add[(size // 4096,)](x, y, z, size, 4096), 0, 1)))
     report = {"torch": torch.__version__, "triton": triton.__version__, "threads": torch.get_num_threads(), "rounds": args.rounds, "rows": []}
-    for name, work, unit, run_torch, run_triton in rows:
+    for name, work, unit, run_torch, run_triton in workloads():
+        if not re.search(args.only, name):
+            continue
         times = []
         for k in range(args.rounds):
-            print(f"\r{name}: round {k + 1} of {args.rounds} ", end="", file=sys.stderr, flush=True)
-            times.append((tilevm(args.build, name), run_torch(), run_triton()))
-        print("\r\033[K", end="", file=sys.stderr)
-        ours, theirs, interpreter = (statistics.median(t[i] for t in times) for i in range(3))
+            if sys.stderr.isatty():
+                print(f"\r{name}: round {k + 1} of {args.rounds} ", end="", file=sys.stderr, flush=True)
+            times.append((tilevm(args.build, name), median_time(run_torch, 5, 15), median_time(run_triton, 0, 1), tilevm(args.build, name, 1)))
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+        ours, theirs, interpreter, single = (statistics.median(t[i] for t in times) for i in range(4))
         row = {"name": name, "unit": unit, "tilevm": work / ours, "torch": work / theirs, "triton_interpreter": work / interpreter,
-               "of_torch": statistics.median(t[1] / t[0] for t in times), "times_triton": statistics.median(t[2] / t[0] for t in times)}
+               "of_torch": statistics.median(t[1] / t[0] for t in times), "times_triton": statistics.median(t[2] / t[0] for t in times),
+               "of_one_thread": statistics.median(t[3] / t[0] for t in times)}
         report["rows"].append(row)
         print(f"{name:12} tilevm {row['tilevm']:8.1f} {unit:8} torch {row['torch']:8.1f}  Triton interpreter {row['triton_interpreter']:8.3f}   "
-              f"{row['of_torch']:.2f} x torch, {row['times_triton']:.0f} x interpreter", flush=True)
+              f"{row['of_torch']:.2f} x torch, {row['times_triton']:.0f} x interpreter, {row['of_one_thread']:.2f} x one thread", flush=True)
     job = next(iter(sorted(pathlib.Path(__file__).resolve().parents[2].glob("examples/07*.json"))), None)
-    if job:
+    if job and not args.only:
         t = median_time(lambda: subprocess.run([str(args.build / "tilevm"), "run", str(job)], capture_output=True, check=True), 2, 15)
         report["start_to_end_ms"] = t * 1e3
         print(f"start to end of {job.name}: {t * 1e3:.1f} ms")

@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr int kEntries = 100, kRounds = 250, kPerRound = 8;  // operations; the entries' returns come on top
+constexpr int kEntries = 100, kRounds = 250;  // of 8 operations; the entries' returns come on top
 
 void fail(const tile::Diagnostics& diags) {
   std::fputs(tile::render(diags).c_str(), stderr);
@@ -27,8 +27,7 @@ void fail(const tile::Diagnostics& diags) {
 /// information.
 std::string text(bool locations) {
   std::string out;
-  if (locations)
-    out = "#f = #cuda_tile.di_file<\"k.py\" in \"/src\">\n#u = #cuda_tile.di_compile_unit<file = #f>\n";
+  if (locations) out = "#f = #cuda_tile.di_file<\"k.py\" in \"/src\">\n#u = #cuda_tile.di_compile_unit<file = #f>\n";
   for (int e = 0; locations && e < kEntries; ++e) {
     const std::string n = std::to_string(e);
     out += "#s" + n + " = #cuda_tile.di_subprogram<file = #f, line = 1, name = \"k" + n + "\", linkageName = \"k" + n +

@@ -56,13 +56,13 @@ std::unique_ptr<Kernel> load(const std::string& name, const std::vector<std::str
   return nullptr;
 }
 
-void launches(benchmark::State& state, Kernel* kernel, const tile::LaunchGrid& grid) {
+void launches(benchmark::State& state, Kernel* kernel, const tile::LaunchGrid& grid, unsigned threads) {
   if (!kernel) {
     state.SkipWithError("the kernel cannot be loaded");
     return;
   }
   tile::RunOptions options;
-  options.threads = static_cast<unsigned>(state.range(0));
+  options.threads = threads;
   for (auto _ : state) {
     tile::Diagnostics diags;
     if (!kernel->device->launch(*kernel->entry, grid, kernel->args, options, diags)) {
@@ -72,21 +72,54 @@ void launches(benchmark::State& state, Kernel* kernel, const tile::LaunchGrid& g
   }
 }
 
-void matmul(benchmark::State& state, const char* file, const char* type) {
-  const std::string array = std::string("array:") + type + "[512,512]=";
-  const auto kernel = load(file, {array + "normal(seed=1)", array + "normal(seed=2)", "array:f16[512,512]=zeros"});
-  launches(state, kernel.get(), {4, 4, 1});
-  state.counters["GFLOP/s"] = benchmark::Counter(2.0 * 512 * 512 * 512 * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
-}
-BENCHMARK_CAPTURE(matmul, f16, "matmul_f16.tile", "f16")->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(matmul, f32, "matmul_f32.tile", "f32")->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+/// One kernel of tools/bench/kernels; `work` is what one launch does, in thousands of millions of `unit`.
+struct Bench {
+  const char* name;
+  const char* file;
+  std::vector<std::string> args;
+  tile::LaunchGrid grid;
+  double work;
+  const char* unit;
+};
 
-void vector_add(benchmark::State& state) {
-  const std::string array = "ptr:f32[4194304]=";
-  const auto kernel = load("vector_add.tile", {array + "uniform(seed=1)", array + "uniform(seed=2)", array + "zeros", "i32:4194304"});
-  launches(state, kernel.get(), {1024, 1, 1});
-  state.counters["GB/s"] = benchmark::Counter(12.0 * 4194304 * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+std::string random(const std::string& shape, const char* type = "f32", int seed = 1) {
+  return std::string("ptr:") + type + "[" + shape + "]=normal(seed=" + std::to_string(seed) + ")";
 }
-BENCHMARK(vector_add)->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+std::string zeros(const std::string& shape) { return "ptr:f32[" + shape + "]=zeros"; }
+
+std::vector<Bench> benches() {
+  const auto array = [](const char* type, const char* data) { return std::string("array:") + type + "[512,512]=" + data; };
+  const double rows = 2048.0 * 1024 * 4e-9;  // bytes of an array of 2048 rows of 1024 floats
+  return {
+      {"matmul/f16", "matmul_f16.tile", {array("f16", "normal(seed=1)"), array("f16", "normal(seed=2)"), array("f16", "zeros")}, {4, 4, 1}, 2.0 * 512 * 512 * 512e-9, "FLOP"},
+      {"matmul/f32", "matmul_f32.tile", {array("f32", "normal(seed=1)"), array("f32", "normal(seed=2)"), array("f16", "zeros")}, {4, 4, 1}, 2.0 * 512 * 512 * 512e-9, "FLOP"},
+      {"vector_add", "vector_add.tile", {random("4194304"), random("4194304", "f32", 2), zeros("4194304"), "i32:4194304"}, {1024, 1, 1}, 12.0 * 4194304e-9, "B"},
+      {"softmax", "softmax.tile", {random("2048,1024"), zeros("2048,1024")}, {64, 1, 1}, 2 * rows, "B"},
+      {"layernorm", "layernorm.tile", {random("2048,1024"), random("1024"), random("1024"), zeros("2048,1024")}, {64, 1, 1}, 2 * rows, "B"},
+      {"transpose", "transpose.tile", {random("2048,2048"), zeros("2048,2048")}, {32, 32, 1}, 8.0 * 2048 * 2048e-9, "B"},
+      {"reduce", "reduce.tile", {random("2048,1024"), zeros("2048")}, {32, 1, 1}, rows, "B"},
+      {"scan", "scan.tile", {random("2048,1024"), zeros("2048,1024")}, {128, 1, 1}, 2 * rows, "B"},
+      {"gather", "gather.tile", {random("65536,64"), "ptr:i32[16384]=randint(seed=3,hi=65536)", zeros("16384,64")}, {64, 1, 1}, 8.0 * 16384 * 64e-9, "B"},
+      {"attention", "attention.tile", {random("1024,64"), random("1024,64", "f32", 2), random("1024,64", "f32", 3), zeros("1024,64")}, {8, 1, 1}, 4.0 * 1024 * 1024 * 64e-9, "FLOP"},
+  };
+}
 
 }  // namespace
+
+int main(int argc, char** argv) {
+  for (const Bench& b : benches())
+    for (const int threads : {0, 1})
+      benchmark::RegisterBenchmark((std::string(b.name) + "/" + std::to_string(threads)).c_str(),
+                                   [b, threads](benchmark::State& state) {
+                                     const auto kernel = load(b.file, b.args);
+                                     launches(state, kernel.get(), b.grid, static_cast<unsigned>(threads));
+                                     state.counters[std::string("G") + b.unit + "/s"] =
+                                         benchmark::Counter(b.work * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+                                   })
+          ->UseRealTime()
+          ->Unit(benchmark::kMillisecond);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -155,6 +155,10 @@ ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const
   return fast != nullptr ? fast : find_scalar(op, in, out, m);
 }
 
+ElementwiseFn find_splat(ElementType e) {
+  return find_fast(Opcode::Broadcast, e, e, {});
+}
+
 OffsetFn find_offset(ElementType index) {
   switch (index) {
     case ElementType::I1:

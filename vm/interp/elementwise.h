@@ -23,6 +23,9 @@ namespace tile {
 /// The result has the same bits on every computer, compiler and instruction set. `offset` has its own function below.
 [[nodiscard]] ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m);
 
+/// out[i] = in[0][0] for i < n: the kernel that repeats a number of this type.
+[[nodiscard]] ElementwiseFn find_splat(ElementType e);
+
 /// out[i] = pointers[i] + bytes * (indices[i] as a signed number), modulo 2^64.
 using OffsetFn = void (*)(void* out, const void* pointers, const void* indices, size_t n, uint64_t bytes);
 /// The kernel of `offset` for indices of this type, or nullptr where it is not an integer type of memory.

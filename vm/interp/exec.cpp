@@ -136,18 +136,67 @@ void Exec::run_block(uint64_t linear) {
 
 namespace {
 
+/// Storage of workers that have ended, for the next ones: fresh pages cost more than many a launch. What it holds does not matter, because
+/// steps read only what steps before them wrote.
+class StorageCache {
+ public:
+  struct Block {
+    std::unique_ptr<std::byte[]> data;
+    size_t size = 0;
+  };
+
+  Block take(size_t size) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (size_t k = blocks_.size(); k-- > 0;) {
+        if (blocks_[k].size < size || blocks_[k].size / 2 > size) continue;  // not a large one for a small need
+        Block found = std::move(blocks_[k]);
+        blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(k));
+        kept_ -= found.size;
+        return found;
+      }
+    }
+    return {std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[size]()), size};
+  }
+  void give(Block block) {
+    if (!block.data || block.size > kMost) return;
+    const std::lock_guard lock(mutex_);
+    while (!blocks_.empty() && kept_ + block.size > kMost) {
+      kept_ -= blocks_.front().size;
+      blocks_.erase(blocks_.begin());
+    }
+    kept_ += block.size;
+    blocks_.push_back(std::move(block));
+  }
+  static StorageCache& instance() {
+    static StorageCache cache;
+    return cache;
+  }
+
+ private:
+  static constexpr size_t kMost = size_t{32} << 20;  // bytes kept
+  std::mutex mutex_;
+  std::vector<Block> blocks_;                        // the last one given back is the last one here
+  size_t kept_ = 0;
+};
+
 struct Worker {
-  std::unique_ptr<std::byte[]> block;
+  StorageCache::Block block;
   std::byte *storage = nullptr, *scratch = nullptr;
   std::vector<uint64_t> allocas;
+
+  Worker() = default;
+  Worker(Worker&&) = default;
+  Worker& operator=(Worker&&) = delete;
+  ~Worker() { StorageCache::instance().give(std::move(block)); }
 
   [[nodiscard]] bool prepare(size_t storage_bytes, size_t scratch_bytes, std::span<const uint64_t> alloca_bytes, Memory& memory) {
     constexpr size_t kAlign = 64;
     storage_bytes = (storage_bytes + kAlign - 1) / kAlign * kAlign;
-    block.reset(new (std::nothrow) std::byte[storage_bytes + scratch_bytes + 2 * kAlign]());
-    if (!block) return false;
-    const auto address = reinterpret_cast<uintptr_t>(block.get());
-    storage = block.get() + (kAlign - address % kAlign) % kAlign;
+    block = StorageCache::instance().take(storage_bytes + scratch_bytes + 2 * kAlign);
+    if (!block.data) return false;
+    const auto address = reinterpret_cast<uintptr_t>(block.data.get());
+    storage = block.data.get() + (kAlign - address % kAlign) % kAlign;
     scratch = storage + storage_bytes;
     for (const uint64_t bytes : alloca_bytes) {
       allocas.push_back(memory.allocate(bytes, "an alloca"));

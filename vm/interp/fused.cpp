@@ -27,7 +27,8 @@ void Spread::write(size_t size, std::byte* out, const std::byte* source, size_t 
     for (size_t d = dims.size() - 1; d-- > 0; row /= static_cast<size_t>(dims[d].n)) offset += static_cast<int64_t>(row % static_cast<size_t>(dims[d].n)) * dims[d].stride;
     const std::byte* from = source + static_cast<size_t>(offset) * size;
     if (inner.stride == 0) {
-      fill_elements(size, out, read_bits(from, size), m);
+      const void* number[1] = {from};
+      splat(out, number, m);
     } else {
       std::memcpy(out, from, m * size);
     }
@@ -107,8 +108,8 @@ class Running {
         in_slot(item.out);
         return step(i).fn(x_, step(i));
       case Role::Uniform: {
-        const size_t size = g_.values[item.out].size;
-        fill_elements(size, spots_[item.out].base, read_bits(x_.at(g_.values[item.in[0]].slot), size), g_.chunk);
+        const void* number[1] = {x_.at(g_.values[item.in[0]].slot)};
+        item.spread.splat(spots_[item.out].base, number, g_.chunk);
         return Flow::Next;
       }
       case Role::Rows: {
@@ -149,6 +150,7 @@ class Running {
     for (size_t i = 0; i < count; ++i) {
       if (g_.items[i].role != Role::Load || spots_[g_.items[i].out].run == nullptr) continue;
       const uint16_t v = g_.items[i].out;
+      if (!g_.values[v].read) continue;
       const size_t size = g_.values[v].size;
       for (size_t k = 0; k < count; ++k) {
         if (!stored_in_place(k) || !runs_[k].overlaps(runs_[i])) continue;

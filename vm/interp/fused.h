@@ -50,6 +50,7 @@ struct Spread {
     int64_t n, stride;               ///< extent, elements of the source between neighbours (0: repeated)
   };
   std::vector<Dim> dims;
+  ElementwiseFn splat = nullptr;     ///< repeats a number
   /// Writes elements [first, first + count) of the result.
   void write(size_t size, std::byte* out, const std::byte* source, size_t first, size_t count) const;
 };
@@ -74,6 +75,7 @@ struct FusedGroup : StepData {
     size_t advance = 0;            ///< bytes between neighbours in the slot: size, or 0 where all elements are equal
     size_t buffer = ~size_t{0};    ///< offset in scratch where the value need not exist as a whole
     uint16_t last = 0;             ///< last item that reads the value chunk by chunk
+    bool read = false;             ///< some item reads the value chunk by chunk; if none does, its slot may have another owner by then
     bool whole = false;            ///< read outside the group: has to exist in its slot
   };
   struct Item {

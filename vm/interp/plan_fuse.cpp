@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "vm/interp/elementwise.h"
 #include "vm/interp/eval.h"
 #include "vm/interp/fused.h"
 
@@ -191,6 +192,7 @@ class Fuser {
     const auto& to = b_.type(f_.result(i)).shape;
     const auto& from = b_.type(f_.operands(i)[0]).shape;
     Spread out;
+    out.splat = find_splat(b_.element(f_.result(i)));
     int64_t stride = 1;
     for (size_t d = to.size(); d-- > 0; stride *= from[d]) {
       if (to[d] == 1) continue;
@@ -251,7 +253,10 @@ class Fuser {
         for (const ValueId v : f_.operands(s.inst)) item.in[item.inputs++] = value(*g, roots, v);
       if (item.role == Role::Store) item.in[item.inputs++] = value(*g, roots, stored_tile(s.inst));
       if (item.role == Role::Load || item.role == Role::Kernel || item.role == Role::Spread) item.out = value(*g, roots, f_.result(s.inst));
-      for (size_t j = 0; j < item.inputs; ++j) g->values[item.in[j]].last = static_cast<uint16_t>(k - begin);
+      for (size_t j = 0; j < item.inputs; ++j) {
+        g->values[item.in[j]].last = static_cast<uint16_t>(k - begin);
+        g->values[item.in[j]].read = true;
+      }
       if (item.out != FusedGroup::kNone) {
         const Made& m = *made(f_.result(s.inst));
         g->values[item.out].whole = m.whole;
@@ -311,10 +316,7 @@ class Fuser {
       offsets.push_back(total);
       total += (g.chunk * b.size + 63) & ~size_t{63};
     }
-    for (const auto& [v, k] : users) {
-      g.values[v].buffer = offsets[k];
-      g.values[v].advance = 0;
-    }
+    for (const auto& [v, k] : users) g.values[v].buffer = offsets[k];
     b_.scratch(total);
   }
 

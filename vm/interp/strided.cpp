@@ -91,10 +91,24 @@ void strided_copy(size_t size, std::byte* dst, std::span<const int64_t> dst_stri
 }
 
 void fill_elements(size_t size, std::byte* dst, uint64_t pattern, size_t n) {
+  // A line of 64 bytes in registers, stored again and again. (A loop that copies by memcpy becomes string instructions, which start slowly.)
+  typedef uint64_t Quarter __attribute__((vector_size(16), aligned(1), may_alias));
+  alignas(64) std::byte line[64];
   by_size(size, [&](auto t) {
     using T = decltype(t);
-    std::fill_n(reinterpret_cast<T*>(dst), n, static_cast<T>(pattern));
+    std::fill_n(reinterpret_cast<T*>(line), sizeof line / sizeof(T), static_cast<T>(pattern));
   });
+  const Quarter q = *reinterpret_cast<const Quarter*>(line);
+  const size_t bytes = n * size;
+  size_t k = 0;
+  for (; k + 64 <= bytes; k += 64) {
+    Quarter* to = reinterpret_cast<Quarter*>(dst + k);
+    to[0] = q;
+    to[1] = q;
+    to[2] = q;
+    to[3] = q;
+  }
+  std::memcpy(dst + k, line, bytes - k);
 }
 
 void strided_fill(size_t size, std::byte* dst, std::span<const int64_t> dst_strides, uint64_t pattern, std::span<const int64_t> shape) {

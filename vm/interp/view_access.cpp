@@ -91,27 +91,33 @@ void ViewAccess::locate(const Exec& x, const uint64_t* view, Box& box) const {
   }
 }
 
-std::byte* ViewAccess::whole(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const {
+ViewAccess::Span ViewAccess::span_of(const Exec& x, const uint64_t* view, const Box& box) const {
   const unsigned bits = info(element).memory_bits;
-  if (sparse < rank || bits % 8 != 0) return nullptr;
   const uint64_t* strides = view + 1 + rank;
   U128 first = 0, span = 0;
-  if (!element_bits_offset(dim, box.start, strides, bits, &first)) return nullptr;
+  if (!element_bits_offset(dim, box.start, strides, bits, &first)) return {};
   for (size_t k = 0; k < rank; ++k) {
-    if (strides[dim[k]] >> 46) return nullptr;  // such strides leave every allocation unless the extent is 1; the slow path decides
+    if (strides[dim[k]] >> 46) return {};  // such strides leave every allocation unless the extent is 1; the slow path decides
     span += U128{static_cast<uint64_t>(box.valid[k] - 1)} * strides[dim[k]];
   }
   const U128 bytes = span * (bits / 8) + bits / 8;
-  if (first / 8 >> 62 || bytes >> 62) return nullptr;
+  if (first / 8 >> 62 || bytes >> 62) return {};
   const uint64_t address = view[0] + static_cast<uint64_t>(first / 8);
   std::byte* host = x.memory.resolve(address, static_cast<uint64_t>(bytes));
-  if (!host || reinterpret_cast<uintptr_t>(host) % (bits / 8) != 0) return nullptr;  // misaligned arrays go element by element
-  if (x.observed) {
+  if (!host || reinterpret_cast<uintptr_t>(host) % (bits / 8) != 0) return {};  // misaligned arrays go element by element
+  return {host, address};
+}
+
+std::byte* ViewAccess::whole(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const {
+  const unsigned bits = info(element).memory_bits;
+  if (sparse < rank || bits % 8 != 0) return nullptr;
+  const Span span = span_of(x, view, box);
+  if (span.host && x.observed) {
     int64_t in_memory[kMaxRank];
-    for (size_t k = 0; k < rank; ++k) in_memory[k] = static_cast<int64_t>(strides[dim[k]]);
-    x.notify(s, {kind, address, bits / 8, rank, box.valid, in_memory, 0, tile_strides.data()});
+    for (size_t k = 0; k < rank; ++k) in_memory[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
+    x.notify(s, {kind, span.address, bits / 8, rank, box.valid, in_memory, 0, tile_strides.data()});
   }
-  return host;
+  return span.host;
 }
 
 bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind,
@@ -158,16 +164,76 @@ bool ViewAccess::each(Exec& x, const Step& s, MemoryAccess::Kind kind, const std
   return elementwise(x, s, view, box, kind, [&](size_t e, uint64_t, std::byte* host, unsigned) { f(e, host); });
 }
 
+std::byte* ViewAccess::sparse_base(Exec& x, const uint64_t* view, const Box& box) const {
+  if (sparse >= rank || x.observed || info(element).memory_bits % 8 != 0) return nullptr;
+  // As if the tile reached over the whole sparse dimension: then every index inside the array is inside the allocation.
+  const uint64_t extent = view[1 + dim[sparse]];
+  if (extent == 0 || extent >> 46) return nullptr;
+  Box all = box;
+  all.valid[sparse] = static_cast<int64_t>(extent);
+  return span_of(x, view, all).host;
+}
+
+template <class F>
+void ViewAccess::sparse_rows(const Exec& x, const uint64_t* view, const F& f) const {
+  const Index& which = index[sparse];
+  const uint64_t extent = view[1 + dim[sparse]], stride = view[1 + rank + dim[sparse]];
+  const size_t size = info(element).storage;
+  const uint8_t* p = x.at<uint8_t>(which.slot);
+  for (int64_t a = 0; a < tile[sparse]; ++a) {
+    const uint64_t i = read_bits(p, which.size, static_cast<size_t>(a));
+    if (i < extent) f(static_cast<size_t>(a * tile_strides[sparse]) * size, static_cast<size_t>(i * stride) * size);
+  }
+}
+
+bool ViewAccess::move_sparse(Exec& x, const uint64_t* view, const Box& box, std::byte* out, const std::byte* in) const {
+  std::byte* base = sparse_base(x, view, box);
+  if (!base) return false;
+  const size_t size = info(element).storage;
+  // One row: the tile without the sparse dimension.
+  int64_t shape[kMaxRank], memory[kMaxRank];
+  int64_t neighbours = 1;
+  bool run = true;
+  for (size_t k = rank; k-- > 0;) {
+    shape[k] = k == sparse ? 1 : box.valid[k];
+    memory[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
+    if (shape[k] == 1) continue;
+    run = run && memory[k] == neighbours && tile_strides[k] == neighbours;
+    neighbours *= shape[k];
+  }
+  const size_t bytes = static_cast<size_t>(neighbours) * size;
+  sparse_rows(x, view, [&](size_t to, size_t from) {
+    std::byte* here = base + from;
+    if (run) {
+      out ? std::memcpy(out + to, here, bytes) : std::memcpy(here, in + to, bytes);
+    } else if (out) {
+      strided_copy(size, out + to, tile_strides, here, std::span(memory, rank), std::span(shape, rank));
+    } else {
+      strided_copy(size, here, std::span(memory, rank), in + to, tile_strides, std::span(shape, rank));
+    }
+  });
+  return true;
+}
+
 bool ViewAccess::load(Exec& x, const Step& s) const {
   const uint64_t* view = x.at<uint64_t>(s.in[0]);
   std::byte* out = x.at<std::byte>(s.out[0]);
   const size_t size = info(element).storage;
   Box box;
   locate(x, view, box);
-  const bool full = !box.empty && sparse >= rank && std::equal(tile.begin(), tile.end(), box.valid);
+  bool full = !box.empty && std::equal(tile.begin(), tile.end(), box.valid);
+  if (full && sparse < rank) {
+    int64_t inside = 0;
+    sparse_rows(x, view, [&](size_t, size_t) { ++inside; });
+    full = inside == tile[sparse];
+  }
   if (!full && padded) fill_elements(size, out, padding, s.n);
   if (!full && !padded) x.unspecified(s, element, out, s.n);
   if (box.empty) return true;
+  if (move_sparse(x, view, box, out, nullptr)) {
+    if (element == ElementType::I1) normalise_i1(out, s.n);
+    return true;
+  }
   if (const std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Read)) {
     int64_t src[kMaxRank];
     for (size_t k = 0; k < rank; ++k) src[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
@@ -232,6 +298,8 @@ bool ViewAccess::store(Exec& x, const Step& s) const {
   Box box;
   locate(x, view, box);
   if (box.empty) return true;
+  // Rows one after the other: of elements that share their memory the last one stays, as in row-major order, if the rows are the tile's.
+  if (sparse == 0 && move_sparse(x, view, box, nullptr, in)) return true;
   if (std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Write)) {
     int64_t dst[kMaxRank];
     for (size_t k = 0; k < rank; ++k) dst[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);

@@ -44,6 +44,18 @@ struct ViewAccess : AccessData {
     bool empty = false;
   };
   void locate(const Exec& x, const uint64_t* view, Box& box) const;
+  struct Span {
+    std::byte* host = nullptr;         // of the box's first element; nullptr if the box is not inside one allocation, or misaligned
+    uint64_t address = 0;
+  };
+  Span span_of(const Exec& x, const uint64_t* view, const Box& box) const;
+  /// Gather/scatter: host address of the tile's row of index 0 if all rows of the array lie in one allocation; nullptr otherwise.
+  std::byte* sparse_base(Exec& x, const uint64_t* view, const Box& box) const;
+  /// Calls f(bytes from the tile's first element, bytes from the base) for every index inside the array.
+  template <class F>
+  void sparse_rows(const Exec& x, const uint64_t* view, const F& f) const;
+  /// Moves the rows of a gather to `out` or those of a scatter from `in`; false if they have to go element by element.
+  bool move_sparse(Exec& x, const uint64_t* view, const Box& box, std::byte* out, const std::byte* in) const;
   /// Host address of the box's first element if all of it lies in one allocation; nullptr otherwise.
   std::byte* whole(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const;
   bool elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind, const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const;

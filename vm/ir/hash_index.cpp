@@ -20,7 +20,7 @@ uint64_t hash_seed() {
 }
 
 void HashIndex::grow() {
-  std::vector<Slot> old(std::max<size_t>(4 * slots_.size(), 16));
+  std::vector<Slot> old(std::max<size_t>(2 * slots_.size(), 16));  // small tables stay in the cache
   old.swap(slots_);
   for (const Slot& s : old) {
     if (s.id == kNone) continue;

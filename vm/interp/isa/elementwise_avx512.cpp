@@ -2,6 +2,11 @@
 #include "vm/interp/isa/elementwise_isa.h"
 
 #if defined(__x86_64__)
+#if !defined(__clang__)
+// The intrinsics of gcc 12 start from a deliberately uninitialised vector and are blamed for it where they are inlined.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 #include <immintrin.h>
 
 #include "vm/base/numeric.h"

@@ -11,7 +11,8 @@
 
 namespace tile {
 
-// Kernels that vectorise; nullptr for every other legal combination. Types and modifiers are legal already.
+// Kernels that vectorise; nullptr for every other legal combination. Types and modifiers are legal already. `broadcast` repeats the first
+// element of its operand.
 [[nodiscard]] ElementwiseFn find_fast_plain(Opcode op, ElementType in, ElementType out, const Modifiers& m);
 [[nodiscard]] ElementwiseFn find_fast_avx2(Opcode op, ElementType in, ElementType out, const Modifiers& m);
 [[nodiscard]] ElementwiseFn find_fast_avx512(Opcode op, ElementType in, ElementType out, const Modifiers& m);

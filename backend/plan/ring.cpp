@@ -1,0 +1,312 @@
+// Finds loops whose products can be fed by bulk tensor copies through a ring of stages. Everything is recognised by structure: what the
+// operands are made of, which values the indices need, and that nothing in the loop writes memory.
+#include <algorithm>
+#include <optional>
+
+#include "backend/plan/plan.h"
+
+namespace tile {
+namespace {
+
+constexpr uint32_t kSharedBytes = 227 * 1024;
+constexpr uint32_t kScratchReserve = 16 * 1024;  // for conversions outside the loop
+constexpr unsigned kMaxStages = 6;
+constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
+
+class RingFinder {
+ public:
+  RingFinder(const Module& m, const Function& f, KernelPlan& plan) : m_(m), f_(f), plan_(plan), def_(f.value_types.size(), kNone), uses_(f.value_types.size(), 0) {
+    for (InstId i = 0; i < f.insts.size(); ++i) {
+      for (uint32_t r = 0; r < f.insts[i].result_count; ++r) def_[f.result(i, r)] = i;
+      for (const ValueId v : f.operands(i)) ++uses_[v];
+    }
+  }
+
+  /// The ring of a loop; nullopt with the reason.
+  std::optional<RingPlan> find(InstId loop, InstId* mma, std::string& why) {
+    loop_ = loop;
+    RingPlan ring;
+    ring.loop = loop;
+    const Region& r = f_.region(loop);
+    for (InstId i = r.begin; i < r.end; i = f_.insts[i].next) {
+      const Opcode op = f_.insts[i].op;
+      if (op == Opcode::MmaF || op == Opcode::MmaI || op == Opcode::MmaFScaled) {
+        if (ring.mma != kNone) return fail(why, "the loop has several products");
+        ring.mma = *mma = i;
+      }
+    }
+    if (ring.mma == kNone) return std::nullopt;
+    if (f_.insts[ring.mma].op != Opcode::MmaF) return fail(why, "only products of floats have a ring");
+    for (InstId i = r.begin; i < r.end; i = f_.insts[i].next)
+      if (i != ring.mma && !harmless(i)) return fail(why, "the loop also does " + std::string(f_.def(i).name));
+    const auto operands = f_.operands(ring.mma);
+    const auto shape_a = m_.types.shape_of(f_.type(operands[0])), shape_r = m_.types.shape_of(f_.type(f_.result(ring.mma)));
+    if (shape_r.size() != 2) return fail(why, "the product has a batch dimension");
+    const ElementType e = m_.types.element_of(f_.type(operands[0]));
+    if (e != ElementType::F16 && e != ElementType::BF16) return fail(why, "only f16 and bf16 have a ring");
+    if (m_.types.element_of(f_.type(operands[2])) != ElementType::F32) return fail(why, "the accumulator is not f32");
+    ring.bf16 = e == ElementType::BF16;
+    ring.m_bits = log2_of(shape_r[0]);
+    ring.n_bits = log2_of(shape_r[1]);
+    ring.k_bits = log2_of(shape_a[1]);
+    if (ring.m_bits < 6 || ring.n_bits < 3 || ring.k_bits < 4) return fail(why, "the tile is smaller than m64n8k16");
+    if (!carried(ring)) return fail(why, "the accumulator is used otherwise in the loop");
+    // 128 accumulator registers a thread at most; two warpgroups where there are rows for both.
+    ring.group_bits = ring.m_bits >= 7 || ring.m_bits + ring.n_bits > 14 ? 1 : 0;
+    if (ring.m_bits + ring.n_bits - 7 - ring.group_bits > 7) return fail(why, "the accumulator needs more than 128 registers a thread");
+    if (ring.n_bits - (ring.group_bits - std::min(ring.group_bits, ring.m_bits - 6)) > 8) return fail(why, "the tile has more than 256 columns");
+    if (!operand(operands[0], ring.k_bits, ring.m_bits, false, ring.a, why) || !operand(operands[1], ring.n_bits, ring.k_bits, true, ring.b, why)) return std::nullopt;
+    for (const InstId load : {ring.a.load, ring.b.load})
+      for (const ValueId v : f_.group(load, 1))
+        if (!index(v, ring.index_slice)) return fail(why, "an index depends on what the loop computes");
+    std::sort(ring.index_slice.begin(), ring.index_slice.end());
+    ring.index_slice.erase(std::unique(ring.index_slice.begin(), ring.index_slice.end()), ring.index_slice.end());
+    ring.b.offset = (ring.a.bytes() + 1023) & ~1023u;
+    ring.stage_bytes = (ring.b.offset + ring.b.bytes() + 1023) & ~1023u;
+    ring.offset = plan_.ring_bytes;
+    const uint32_t room = kSharedBytes - kScratchReserve - 1024 - std::min(plan_.ring_bytes, kSharedBytes - kScratchReserve - 1024);
+    ring.stages = std::min(kMaxStages, room / ring.stage_bytes);
+    if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
+    return ring;
+  }
+
+ private:
+  static std::nullopt_t fail(std::string& why, std::string text) {
+    why = std::move(text);
+    return std::nullopt;
+  }
+
+  bool inside(InstId i) const { return i != kNone && i > loop_ && i < f_.insts[loop_].next; }
+
+  /// May stand in the loop beside the product: is not computed by it, or can be left out.
+  bool harmless(InstId i) const {
+    switch (f_.insts[i].op) {
+      case Opcode::LoadViewTko: case Opcode::Reshape: case Opcode::Permute: case Opcode::Constant: case Opcode::MakeToken: case Opcode::JoinTokens:
+      case Opcode::Continue: case Opcode::Assume: case Opcode::MakePartitionView: case Opcode::MakeTensorView:
+        return true;
+      default: return is_elementwise(f_.insts[i].op) && m_.types.is_scalar(f_.type(f_.result(i)));
+    }
+  }
+
+  /// The accumulator comes in as a carried value, goes out as the next, and nothing else looks at it; no other tile is carried.
+  bool carried(RingPlan& ring) const {
+    const Region& r = f_.region(ring.loop);
+    const ValueId acc = f_.operands(ring.mma)[2], result = f_.result(ring.mma);
+    if (acc < r.first_arg + 1 || acc >= r.first_arg + r.arg_count || uses_[acc] != 1 || uses_[result] != 1) return false;
+    ring.carried = acc - r.first_arg - 1;
+    const InstId last = f_.last_of(r);
+    if (last == kNone || f_.insts[last].op != Opcode::Continue || f_.operands(last)[ring.carried] != result) return false;
+    for (uint32_t k = 1; k < r.arg_count; ++k)
+      if (k - 1 != ring.carried && !m_.types.is_token(f_.type(r.first_arg + k))) return false;
+    return true;
+  }
+
+  /// Follows an operand (rows x columns, `minor_bits` for columns) back to its load.
+  bool operand(ValueId v, unsigned minor_bits, unsigned major_bits, bool is_b, RingPlan::Operand& out, std::string& why) {
+    // to[bit of the value at hand] = bit of the operand.
+    std::vector<int> to(minor_bits + major_bits);
+    for (size_t k = 0; k < to.size(); ++k) to[k] = static_cast<int>(k);
+    for (;;) {
+      const InstId i = def_[v];
+      if (!inside(i) || uses_[v] != 1) return bad(why, "an operand is not loaded in the loop for the product alone");
+      const Opcode op = f_.insts[i].op;
+      if (op == Opcode::LoadViewTko) {
+        out.load = i;
+        break;
+      }
+      if (op == Opcode::Permute) {
+        const ValueId s = f_.operands(i)[0];
+        const auto& ints = m_.attrs.get(f_.attr(i, 0)).ints;
+        Layout probe;  // carries bit k of the source in register bit k
+        for (size_t k = 0; k < to.size(); ++k) probe.reg.push_back(static_cast<int8_t>(k));
+        const Layout moved = permuted_layout(probe, m_.types.shape_of(f_.type(s)), std::vector<int32_t>(ints.begin(), ints.end()));
+        std::vector<int> next(to.size());
+        for (size_t k = 0; k < to.size(); ++k) next[k] = to[static_cast<size_t>(moved.reg[k])];
+        to = next;
+      } else if (op != Opcode::Reshape) {
+        return bad(why, "an operand passes through " + std::string(f_.def(i).name));
+      }
+      v = f_.operands(i)[0];
+    }
+    const InstId load = out.load;
+    const auto& row = f_.def(load);
+    if (f_.attr(load, static_cast<size_t>(attr_index(row, "memory_ordering_semantics"))) != 0) return bad(why, "an operand's load is ordered");
+    const ValueId view = f_.operand(load, 0);
+    const Type& t = m_.types.get(f_.type(view));
+    if (t.kind != TypeKind::PartitionView) return bad(why, "an operand's view is not a partition");
+    if (t.padding != kNone && t.padding != 0) return bad(why, "an operand's padding is not zero");
+    const Type& tensor = m_.types.get(t.inner);
+    const size_t rank = t.shape.size();
+    if (rank > 5) return bad(why, "an array has more than five dimensions");
+
+    // Two dimensions of the tile are longer than one; the contiguous one is the inner one of the copy.
+    const auto first = dim_bits(t.shape);
+    int inner = -1, outer = -1;
+    for (size_t k = 0; k < rank; ++k) {
+      if (t.shape[k] == 1) continue;
+      if (tensor.strides[static_cast<size_t>(t.dim_map[k])] == 1 && inner < 0) {
+        inner = static_cast<int>(k);
+      } else if (outer < 0) {
+        outer = static_cast<int>(k);
+      } else {
+        return bad(why, "an operand's tile has more than two dimensions");
+      }
+    }
+    if (inner < 0 || outer < 0) return bad(why, "an operand has no dimension with stride one");
+    const auto contiguous_at = [&](int dim, unsigned start) {
+      for (unsigned k = 0; k < log2_of(t.shape[static_cast<size_t>(dim)]); ++k)
+        if (to[first[static_cast<size_t>(dim)] + k] != static_cast<int>(start + k)) return false;
+      return true;
+    };
+    const bool inner_is_minor = contiguous_at(inner, 0) && contiguous_at(outer, minor_bits);
+    if (!inner_is_minor && !(contiguous_at(inner, minor_bits) && contiguous_at(outer, 0))) return bad(why, "an operand's elements are rearranged");
+    // A is M x K, so its minor dimension is K; B is K x N.
+    out.mn_major = inner_is_minor == is_b;
+    const int64_t inner_bytes = t.shape[static_cast<size_t>(inner)] * 2;
+    if (inner_bytes < 32) return bad(why, "an operand's rows are shorter than 32 bytes");
+    out.row_bytes = static_cast<uint32_t>(std::min<int64_t>(inner_bytes, 128));
+    out.panels = static_cast<uint32_t>(inner_bytes / out.row_bytes);
+    out.rows = static_cast<uint32_t>(t.shape[static_cast<size_t>(outer)]);
+    if (out.rows > kMaxBox || out.rows < 8) return bad(why, "an operand's tile has more than 256 or fewer than 8 rows");
+
+    TensorMapSpec map;
+    map.element = m_.types.element_of(f_.type(view));
+    map.swizzle = out.swizzle();
+    if (!arguments(view, map, t, static_cast<size_t>(t.dim_map[static_cast<size_t>(inner)]), out, why)) return false;
+    // Innermost first: the contiguous dimension, then the others from the last.
+    for (size_t d = 0; d < out.tile_dim.size(); ++d) {
+      const int k = out.tile_dim[d];
+      map.box.push_back(k == inner ? out.row_bytes / 2 : k == outer ? out.rows : 1);
+    }
+    out.map = static_cast<unsigned>(plan_.maps.size() + pending_.size());
+    pending_.push_back(std::move(map));
+    return true;
+  }
+
+  static bool bad(std::string& why, std::string text) {
+    why = std::move(text);
+    return false;
+  }
+
+  /// The parameter behind a value, through assumptions and widening; -1 if it is none.
+  int32_t parameter(ValueId v) const {
+    while (def_[v] != kNone) {
+      const Opcode op = f_.insts[def_[v]].op;
+      if (op != Opcode::Assume) return -1;
+      v = f_.operands(def_[v])[0];
+    }
+    return v < f_.param_count ? static_cast<int32_t>(v) : -1;
+  }
+  std::optional<int64_t> constant(ValueId v) const {
+    while (def_[v] != kNone && f_.insts[def_[v]].op == Opcode::Assume) v = f_.operands(def_[v])[0];
+    const InstId i = def_[v];
+    if (i == kNone || f_.insts[i].op != Opcode::Constant) return std::nullopt;
+    const std::string& bytes = m_.attrs.get(f_.attr(i, 0)).bytes;
+    uint64_t out = 0;
+    for (size_t k = 0; k < bytes.size() && k < 8; ++k) out |= uint64_t{static_cast<uint8_t>(bytes[k])} << (8 * k);
+    return static_cast<int64_t>(out);
+  }
+
+  /// Base, extents and strides of the array, all from the entry's arguments.
+  bool arguments(ValueId view, TensorMapSpec& map, const Type& t, size_t inner_dim, RingPlan::Operand& out, std::string& why) {
+    const auto through = [&](ValueId v, Opcode op) {
+      while (def_[v] != kNone && f_.insts[def_[v]].op == Opcode::Assume) v = f_.operands(def_[v])[0];
+      return def_[v] != kNone && f_.insts[def_[v]].op == op ? def_[v] : kNone;
+    };
+    const InstId partition = through(view, Opcode::MakePartitionView);
+    if (partition == kNone) return bad(why, "an operand's view comes from elsewhere");
+    const InstId make = through(f_.operands(partition)[0], Opcode::MakeTensorView);
+    if (make == kNone) return bad(why, "an operand's array comes from elsewhere");
+    const int32_t base = parameter(f_.operand(make, 0));
+    if (base < 0) return bad(why, "an operand's address is computed in the kernel");
+    map.base = static_cast<uint32_t>(base);
+    const Type& tensor = m_.types.get(f_.type(f_.result(make)));
+    const auto numbers = [&](const std::vector<int64_t>& given, std::span<const ValueId> dynamic, std::vector<TensorMapSpec::Number>& to) {
+      size_t next = 0;
+      for (const int64_t n : given) {
+        if (n != kDynamic) {
+          to.push_back({n, -1});
+          continue;
+        }
+        const ValueId v = dynamic[next++];
+        const int32_t p = parameter(v);
+        const auto c = constant(v);
+        if (p < 0 && !c) return false;
+        to.push_back({c ? *c : 0, c ? -1 : p});
+      }
+      return true;
+    };
+    std::vector<TensorMapSpec::Number> dims, strides;
+    if (!numbers(tensor.shape, f_.group(make, 1), dims) || !numbers(tensor.strides, f_.group(make, 2), strides))
+      return bad(why, "an array's extents or strides are computed in the kernel");
+    std::vector<size_t> order{inner_dim};
+    for (size_t d = tensor.shape.size(); d-- > 0;)
+      if (d != inner_dim) order.push_back(d);
+    for (const size_t d : order) {
+      map.dims.push_back(dims[d]);
+      map.strides.push_back(strides[d]);
+      int tile_dim = -1;
+      for (size_t k = 0; k < t.dim_map.size(); ++k)
+        if (static_cast<size_t>(t.dim_map[k]) == d) tile_dim = static_cast<int>(k);
+      out.tile_dim.push_back(tile_dim);
+    }
+    return true;
+  }
+
+  /// An index that can be computed for a later iteration: from the induction variable and what the loop does not change.
+  bool index(ValueId v, std::vector<InstId>& slice) const {
+    const Region& r = f_.region(loop_);
+    const InstId i = def_[v];
+    if (i == kNone) return v == r.first_arg || v < r.first_arg || v >= r.first_arg + r.arg_count;
+    if (!inside(i)) return true;
+    const Opcode op = f_.insts[i].op;
+    if (op != Opcode::Constant && op != Opcode::Assume && !is_elementwise(op)) return false;
+    if (!m_.types.is_scalar(f_.type(v))) return false;
+    for (const ValueId o : f_.operands(i))
+      if (!index(o, slice)) return false;
+    slice.push_back(i);
+    return true;
+  }
+
+  const Module& m_;
+  const Function& f_;
+  KernelPlan& plan_;
+  std::vector<InstId> def_;
+  std::vector<uint32_t> uses_;
+  InstId loop_ = kNone;
+
+ public:
+  std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
+};
+
+}  // namespace
+
+void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
+  const auto forced = options.plan.find("tma");
+  if (!target.wgmma() || !target.tma() || (forced != options.plan.end() && forced->second == "off")) return;
+  RingFinder finder(m, f, plan);
+  unsigned group_bits = 0;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    if (f.insts[i].op != Opcode::For) continue;
+    InstId mma = kNone;
+    std::string reason;
+    finder.pending_.clear();
+    auto ring = finder.find(i, &mma, reason);
+    if (!ring) {
+      if (mma != kNone) why[mma] = reason;
+      continue;
+    }
+    if (!plan.rings.empty() && ring->group_bits != group_bits) {
+      why[mma] = "another loop of the kernel uses another number of warpgroups";
+      continue;
+    }
+    group_bits = ring->group_bits;
+    if (const auto it = options.plan.find("stages"); it != options.plan.end()) ring->stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, ring->stages);
+    plan.ring_bytes = ring->end();
+    plan.warp_bits = 2 + group_bits;
+    plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
+    plan.rings.emplace(i, *std::move(ring));
+  }
+}
+
+}  // namespace tile

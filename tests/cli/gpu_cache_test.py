@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""The cache of compiled kernels under many processes, under kills, and through `tilevm cache`.
+
+Environment: TILEVM, BUILD_DIR.  Skipped in a build without the GPU part."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TILEVM = os.environ.get("TILEVM", "tilevm")
+BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "."))
+STRESS, FAKE = BUILD / "cache_stress", BUILD / "libfake_cuda.so"
+KERNEL = """cuda_tile.module @m {
+  entry @one(%p: tile<ptr<f32>>) {
+    %one = constant <f32: NUMBER> : tile<f32>
+    %t = store_ptr_tko weak %p, %one : tile<ptr<f32>>, tile<f32> -> token
+    return
+  }
+}
+"""
+failures = []
+
+
+def check(what, condition, details=""):
+    if not condition:
+        failures.append(f"{what}: {details}")
+
+
+def main():
+    if not STRESS.exists() or not FAKE.exists():
+        print("skipped: this build has no GPU part")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        cache = folder / "cache"
+
+        # 64 processes ask for one kernel at once.
+        log = folder / "made"
+        processes = [subprocess.Popen([STRESS, "make", folder / "many", log]) for _ in range(64)]
+        statuses = [p.wait(timeout=120) for p in processes]
+        check("64 processes", statuses == [0] * 64, statuses)
+        check("64 processes", 1 <= log.stat().st_size <= 2, f"made {log.stat().st_size} times")
+        # The one that makes it is killed: another takes over.
+        log2 = folder / "made again"
+        first = subprocess.Popen([STRESS, "make", folder / "killed", log2])
+        while not log2.exists():
+            pass
+        first.kill()
+        first.wait()
+        check("after a kill", subprocess.run([STRESS, "make", folder / "killed", log2], timeout=60).returncode == 0)
+        check("after a kill", log2.stat().st_size == 2, log2.stat().st_size)
+        # Writers are killed at any moment.
+        result = subprocess.run([STRESS, "kill", folder / "kills", "1000", "1"], capture_output=True, text=True, timeout=250)
+        check("1000 kills", result.returncode == 0 and ", 0 bad" in result.stdout, result.stdout + result.stderr[-500:])
+
+        def run(*arguments, status=0, **env):
+            full = {k: v for k, v in os.environ.items() if not k.startswith("TILEVM_")}
+            full.update({"TILEVM_DRIVER": str(FAKE), "TILEVM_PTXAS": "driver", "TILEVM_CACHE": str(cache), **env})
+            result = subprocess.run([TILEVM, *arguments], cwd=folder, env=full, capture_output=True, text=True, timeout=120)
+            check(" ".join(arguments), result.returncode == status, f"status {result.returncode}: {result.stdout[-300:]} {result.stderr[-500:]}")
+            return result
+
+        def run_json(*arguments, **more):
+            return json.loads(run(*arguments, "--json", **more).stdout)
+
+        for number in ("1.0", "2.0"):
+            (folder / f"k{number[0]}.tile").write_text(KERNEL.replace("NUMBER", number))
+        check("empty", run_json("cache", "ls")["entries"] == [])
+        check("cold", not run_json("cache", "why", "k1.tile")["hit"])
+        made = run_json("cache", "warm", "k1.tile", "k2.tile", "--target", "sm_90a")
+        check("warm", [m["result"] for m in made] == ["compiled", "compiled"], made)
+        made = run_json("cache", "warm", "k1.tile")
+        check("warm again", [m["result"] for m in made] == ["was there"], made)
+        check("why: a hit", run_json("cache", "why", "k1.tile")["hit"])
+        for options, part in ((["-O1"], "options"), (["--lineinfo"], "options"), (["--target", "sm_80"], "target")):
+            why = run_json("cache", "why", "k1.tile", *options)
+            check(f"why {options}", not why["hit"] and [d["part"] for d in why["nearest"]["differs"]] == [part], why)
+        (folder / "k3.tile").write_text(KERNEL.replace("NUMBER", "3.0"))
+        why = run_json("cache", "why", "k3.tile")
+        check("why: another kernel", [d["part"] for d in why["nearest"]["differs"]] == ["bytecode"], why)
+        why = run_json("cache", "why", "k1.tile", FAKE_CUDA_VERSION="13010")
+        check("why: another driver", [d["part"] for d in why["nearest"]["differs"]] == ["linker"], why)
+        check("why as text", "options" in run("cache", "why", "k1.tile", "-O1").stdout)
+
+        entries = run_json("cache", "ls")["entries"]
+        check("ls", len(entries) == 2 and all(e["device"] == "sm_90a" and e["parts"]["entry"] == "one" for e in entries), entries)
+        shown = run_json("cache", "show", entries[0]["key"][:8])
+        check("show", shown[0]["key"] == entries[0]["key"] and shown[0]["threads"] > 0, shown)
+        run("cache", "show", "zz", status=3)
+        check("verify", run_json("cache", "verify")["damaged"] == [])
+
+        # Damage: found by verify, mended by a launch with a remark, removed by gc.
+        path = pathlib.Path(entries[0]["path"])
+        kernel = "k1.tile" if run_json("cache", "why", "k1.tile")["key"] == entries[0]["key"] else "k2.tile"
+        good = path.read_bytes()
+        path.write_bytes(good[: len(good) // 2])
+        check("verify damage", len(run_json("cache", "verify", status=3)["damaged"]) == 1)
+        result = run(kernel, "--arg", "ptr:f32[1]=zeros", "--gpu")
+        check("mended", "truncated" in result.stderr and path.read_bytes() == good, result.stderr)
+        check("mended", run(kernel, "--arg", "ptr:f32[1]=zeros", "--gpu").stderr == "")
+        path.write_bytes(b"x" + good[1:])
+        check("gc", run_json("cache", "gc")["removed_entries"] == 1)
+        check("gc --limit", run_json("cache", "gc", "--limit", "1")["entries"] == 0)
+        run("cache", "gc", "--limit", "x", status=2)
+        run("cache", "frob", status=2)
+        run("cache", "warm", "k1.tile")
+        check("clear", run_json("cache", "clear")["removed_entries"] == 1)
+        check("hidden", "stress" not in run("cache", "--help").stdout)
+
+        # Without a cache that works the work goes on.
+        (folder / "file").write_text("")
+        result = run("k1.tile", "--arg", "ptr:f32[1]=zeros", "--gpu", TILEVM_CACHE=str(folder / "file"))
+        check("no folder", "not kept" in result.stderr, result.stderr)
+        if pathlib.Path("/dev/full").exists():
+            result = run("cache", "ls", TILEVM_CACHE="/dev/full")
+            check("not a folder", "0 kernels" in result.stdout, result.stdout)
+        run("k1.tile", "--arg", "ptr:f32[1]=zeros", "--gpu", TILEVM_CACHE_SIZE="1")
+    for failure in failures:
+        print(failure)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

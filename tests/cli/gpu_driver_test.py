@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""The GPU part against a driver that executes nothing (tests/gpu/fake_cuda.cpp): every error of the driver, traps, the cache, options.
+In a build without the GPU part: that every option of it says so.
+
+Environment: TILEVM, BUILD_DIR, SOURCE_DIR."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TILEVM = os.environ.get("TILEVM", "tilevm")
+BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "."))
+SOURCE = pathlib.Path(os.environ.get("SOURCE_DIR", "."))
+FAKE = BUILD / "libfake_cuda.so"
+KERNEL = """cuda_tile.module @m {
+  global @g <f32: [1.0, 2.0]> : tile<2xf32>
+  entry @add_one(%p: tile<ptr<f32>>, %c: tile<i1>) {
+    %x, %t = load_ptr_tko weak %p : tile<ptr<f32>> -> tile<f32>, token
+    %one = constant <f32: 1.0> : tile<f32>
+    %y = addf %x, %one : tile<f32>
+    assert %c, "c must be true" : tile<i1>
+    %t2 = store_ptr_tko weak %p, %y token=%t : tile<ptr<f32>>, tile<f32> -> token
+    return
+  }
+}
+"""
+failures = []
+
+
+def check(what, condition, details=""):
+    if not condition:
+        failures.append(f"{what}: {details}")
+
+
+def run(arguments, cwd, **env):
+    full = {k: v for k, v in os.environ.items() if not k.startswith("TILEVM_") and not k.startswith("FAKE_CUDA")}
+    full.update({"TILEVM_DRIVER": str(FAKE), "TILEVM_PTXAS": "driver", "TILEVM_CACHE": str(cwd / "cache"), **{k: str(v) for k, v in env.items()}})
+    return subprocess.run([TILEVM, *arguments], cwd=cwd, env=full, capture_output=True, text=True, timeout=120)
+
+
+def expect(what, result, status, code=None, *words):
+    text = result.stdout + result.stderr
+    check(what, result.returncode == status, f"status {result.returncode}, expected {status}: {text[-600:]}")
+    for word in ([f"[{code}]"] if code else []) + list(words):
+        check(what, word in text, f"no '{word}' in: {text[-600:]}")
+
+
+def without_gpu_part(folder):
+    launch = ["k.tile", "--arg", "ptr:f32[1]=zeros", "--arg", "i1:true"]
+    for option in (["--gpu"], ["--gpu=emulate"], ["--both"], ["--target", "sm_90a"], ["-O2"], ["--emit", "ptx"], ["--remarks"], ["--lineinfo"], ["--plan", "a=b"], ["--no-cache"]):
+        expect(f"without the GPU part: {option}", run(launch + option, folder), 1, "E0808", "-DTILEVM_GPU=ON")
+    for command in (["devices"], ["cache", "ls"], ["bench", "k.tile"]):
+        expect(f"without the GPU part: {command}", run(command, folder), 1, "E0808", "-DTILEVM_GPU=ON")
+
+
+def with_gpu_part(folder):
+    launch = ["k.tile", "--arg", "p=ptr:f32[1]=full(5)", "--arg", "i1:true", "--gpu"]
+    log = folder / "calls"
+
+    def calls(arguments, **env):
+        log.unlink(missing_ok=True)
+        result = run(arguments, folder, FAKE_CUDA_LOG=log, **env)
+        return result, log.read_text().splitlines() if log.exists() else []
+
+    # Drivers that cannot be used.
+    expect("no driver", run(launch, folder, TILEVM_DRIVER="/no/such/libcuda.so"), 3, "E0910", "TILEVM_DRIVER")
+    expect("not a driver", run(launch, folder, TILEVM_DRIVER="libc.so.6"), 3, "E0911", "cuInit")
+    expect("old driver", run(launch, folder, FAKE_CUDA_VERSION=11000), 3, "E0911", "11.0", "11.4")
+    expect("no device", run(launch, folder, FAKE_CUDA_FAIL="cuInit:100"), 3, "E0912")
+    expect("no devices", run(launch, folder, FAKE_CUDA_COUNT=0), 3, "E0912")
+    expect("mismatch", run(launch, folder, FAKE_CUDA_FAIL="cuInit:803"), 3, "E0911")
+    expect("other device", run(launch, folder, TILEVM_DEVICE=7), 3, "E0912", "device 7")
+    expect("other device", run(launch[:-1] + ["--gpu=3"], folder), 3, "E0912", "device 3")
+    expect("bad device", run(launch, folder, TILEVM_DEVICE="x"), 3, "E0912")
+    expect("unknown capability", run(launch, folder, FAKE_CUDA_SM=121), 1, "E0808", "12.1")
+    expect("PTX too new", run(launch, folder, FAKE_CUDA_VERSION=12000), 3, "E0911", "PTX")
+
+    # A launch: what is called, with what.
+    result, seen = calls(launch + ["--show", "p", "--stats"])
+    expect("launch", result, 0, None, "p: f32[1] = 5")
+    check("launch", any(re.match(r"cuLaunchKernel grid 1 1 1 block \d+ 1 1 shared \d+$", c) for c in seen), seen)
+    check("launch", any(c.startswith("cuLinkAddData_v2") for c in seen), seen)
+    check("leaks", sum(c.startswith("cuMemAlloc") for c in seen) == sum(c.startswith("cuMemFree_v2") for c in seen), seen)
+    for made, gone in (("cuModuleLoadData", "cuModuleUnload"), ("cuMemHostAlloc", "cuMemFreeHost"), ("cuStreamCreate", "cuStreamDestroy_v2"), ("cuEventCreate", "cuEventDestroy_v2"),
+                       ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"), ("cuLinkCreate_v2", "cuLinkDestroy")):
+        check("leaks", seen.count(made) == seen.count(gone) > 0, f"{made} {seen.count(made)}, {gone} {seen.count(gone)}")
+    result, seen = calls(launch)
+    check("second launch", result.returncode == 0 and not any(c.startswith("cuLink") for c in seen), "the cache was not used")
+    for options in (["--no-cache"], ["-O1"], ["--lineinfo"]):
+        result, seen = calls(launch + options)
+        check(f"launch {options}", result.returncode == 0 and any(c.startswith("cuLinkComplete") for c in seen), "it was not compiled anew")
+    result, seen = calls(launch, FAKE_CUDA_VERSION=13010)
+    check("another driver", any(c.startswith("cuLinkComplete") for c in seen), "a cubin of another driver was used")
+
+    # Every function that can fail, does.
+    symbols = re.findall(r'X\(\w+, "(cu\w+)"', (SOURCE / "backend/cuda/driver.h").read_text())
+    check("symbols", len(symbols) > 40, symbols)
+    _, seen = calls(launch + ["--no-cache"])
+    used = [s for s in symbols if any(c.split()[0] == s for c in seen)]
+    harmless = {"cuGetErrorName", "cuGetErrorString", "cuFuncGetAttribute", "cuMemFree_v2", "cuMemFreeHost", "cuModuleUnload", "cuStreamDestroy_v2", "cuEventDestroy_v2",
+                "cuDevicePrimaryCtxRelease_v2", "cuLinkDestroy", "cuMemGetInfo_v2"}
+    check("used functions", len(used) > 30, used)
+    for symbol in used:
+        result = run(launch + ["--no-cache"], folder, FAKE_CUDA_FAIL=f"{symbol}:999")
+        if symbol in harmless:
+            expect(f"{symbol} fails", result, 0)
+        else:
+            code = {"cuDriverGetVersion": "E0911", "cuLinkAddData_v2": "E0915", "cuLinkComplete": "E0915"}.get(symbol, "E0913")
+            expect(f"{symbol} fails", result, 3, code)
+            if code == "E0913":
+                expect(f"{symbol} fails", result, 3, code, "CUDA_ERROR_FAKE", "999")
+    expect("device memory", run(launch, folder, FAKE_CUDA_FAIL="cuMemAlloc_v2:2"), 3, "E0914", "global @g")
+    for call in ("cuEventSynchronize:700,cuEventQuery:700", "cuMemcpyDtoH_v2:700"):
+        expect("illegal address", run(launch, folder, FAKE_CUDA_FAIL=call), 4, "T0101", "--gpu=emulate")
+    expect("no binary", run(launch, folder, FAKE_CUDA_FAIL="cuModuleLoadData:209"), 3, "E0913", "Fake GPU")
+    expect("no entry", run(launch, folder, FAKE_CUDA_FAIL="cuModuleGetFunction:500"), 3, "E0913", "no kernel")
+    result = run(launch + ["--no-cache"], folder, FAKE_CUDA_FAIL="cuLinkAddData_v2:218", FAKE_CUDA_LINK_LOG="ptxas application ptx input, line 3; error   : what is this")
+    expect("linker", result, 3, "E0915", "what is this", "add_one.ptx:3:")
+
+    # Traps come from the mailbox, with the operation's place.
+    expect("assertion", run(launch, folder, FAKE_CUDA_TRAP="102:3"), 4, "T0102", "c must be true", "block (3, 2, 1)", "k.tile:7:")
+    expect("bounds", run(launch, folder, FAKE_CUDA_TRAP="101:0"), 4, "T0101", "k.tile:4:")
+    expect("bad trap", run(launch, folder, FAKE_CUDA_TRAP="999:0"), 70, "I0001", "999")
+    expect("bad place", run(launch, folder, FAKE_CUDA_TRAP="101:4000000000"), 4, "T0101")
+
+    # Limits and options.
+    expect("grid", run(launch + ["--grid", "1,65536"], folder), 1, "E0808", "65536", "65535")
+    expect("grid", run(launch + ["--grid", "1,65535"], folder), 0)
+    expect("target", run(launch + ["--target", "sm_100a"], folder), 1, "E0808", "Fake GPU")
+    expect("bad target", run(launch + ["--target", "sm_91"], folder), 2, "U0001", "sm_90a")
+    expect("bad device word", run(launch[:-1] + ["--gpu=fast"], folder), 2, "U0001")
+    expect("bad emit", run(launch + ["--emit", "tasm"], folder), 2, "U0001")
+    expect("bad plan", run(launch + ["--plan", "warps"], folder), 2, "U0001")
+    expect("bad level", run(launch + ["-O4"], folder), 2, "U0001")
+    expect("cpu and gpu", run(launch + ["--cpu"], folder), 2, "U0001")
+    expect("option without gpu", run(launch[:-1] + ["--lineinfo"], folder), 2, "U0001", "--lineinfo")
+    expect("observer", run(launch + ["--trace=t.trace"], folder), 1, "E0808", "--cpu")
+    expect("emit", run(["k.tile", "--emit", "ptx", "--target", "sm_80"], folder), 0, None, ".target sm_80", ".entry")
+    expect("emit", run(["k.tile", "--emit", "ptx=k.ptx", "--emit", "plan=k.plan", "--emit", "llvm=k.ll", "--emit", "cubin=k.cubin"], folder), 0)
+    for name in ("k.ptx", "k.plan", "k.ll", "k.cubin"):
+        check("emit", (folder / name).exists() and (folder / name).stat().st_size > 0, name)
+    check("emit", (folder / "k.cubin").read_bytes()[:4] == b"\x7fELF" and "sm_90a" in (folder / "k.ptx").read_text())
+    expect("emit without driver", run(["k.tile", "--emit", "ptx"], folder, TILEVM_DRIVER="/no/such"), 0, None, ".target sm_90a")
+    result = run(launch + ["--remarks=json"], folder)
+    remarks = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
+    check("remarks", result.returncode == 0 and all("unit" in r and "place" in r for r in remarks), result.stderr)
+
+    # --both: the fake computes nothing, so the GPU's results are wrong.
+    expect("both", run(launch + ["--both"], folder), 5, "E0809", "Fake GPU against cpu", "[0]: 5", "expected 6")
+    expect("both, emulated", run(launch[:-1] + ["--gpu=emulate", "--both"], folder), 0, None, "agree")
+    result = run(launch + ["--json"], folder)
+    check("json", result.returncode == 0 and json.loads(result.stdout)["device"] == "Fake GPU", result.stdout)
+
+    # Facts.
+    result = run(["devices", "--json"], folder)
+    facts = json.loads(result.stdout)
+    check("devices", result.returncode == 0 and facts["driver"]["cuda"] == "13.0" and facts["driver"]["highest_ptx"] == "9.0", facts)
+    check("devices", facts["devices"][0]["target"] == "sm_90a" and facts["devices"][0]["uuid"] == "GPU-5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a", facts)
+    expect("devices", run(["devices"], folder), 0, None, "Fake GPU")
+    expect("devices without driver", run(["devices"], folder, TILEVM_DRIVER="/no/such"), 3, "E0910", "none")
+    expect("version", run(["--version"], folder), 0, None, "LLVM", "Fake GPU")
+
+    # Timing.
+    result = run(["bench", "k.tile", "--arg", "ptr:f32[1]=zeros", "--arg", "i1:true", "--rounds", "3", "--json", "--flops", "1000"], folder)
+    check("bench", result.returncode == 0, result.stderr)
+    if result.returncode == 0:
+        bench = json.loads(result.stdout)
+        check("bench", bench["ours"]["median_s"] == 0.00025 and bench["ours"]["rounds"] == 3 and bench["flops"] == 1000, bench)
+    result = run(["bench", "k.tile", "--arg", "ptr:f32[1]=zeros", "--arg", "i1:true", "--rounds", "3", "--peer-cubin", "k.cubin", "--peer-entry", "other"], folder)
+    expect("bench with a peer", result, 0, None, "peer", "all arrays are equal", "GB/s")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "k.tile").write_text(KERNEL)
+        version = subprocess.run([TILEVM, "--version"], capture_output=True, text=True, env={**os.environ, "TILEVM_DRIVER": "/no/such"}).stdout
+        if "gpu: not in this build" in version:
+            without_gpu_part(folder)
+        else:
+            with_gpu_part(folder)
+    for failure in failures:
+        print(failure)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+// The assembler: its messages as diagnostics, programs that do not run, and ptxas itself where it is installed.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "backend/cuda/driver.h"
+#include "backend/cuda/link.h"
+#include "backend/device/build.h"
+#include "temp_dir.h"
+
+namespace {
+
+using namespace tile;
+
+constexpr char kPtx[] =
+    ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n  .reg .u64 %r;\n  ld.param.u64 %r, [a];\n  st.global.u32 [%r], 5;\n  ret;\n}\n";
+
+size_t open_files() {
+  size_t n = 0;
+  for ([[maybe_unused]] const auto& f : std::filesystem::directory_iterator("/proc/self/fd")) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("assembler messages become diagnostics at the line of the PTX") {
+  const cuda::LinkRequest request{"k", kPtx, "sm_90a"};
+  cuda::Linked linked;
+  Diagnostics diags;
+  cuda::lift_messages("ptxas /proc/self/fd/3, line 8; error   : Unknown modifier '.globl'\nptxas fatal   : Ptx assembly aborted due to errors\n", request, true, linked, diags);
+  REQUIRE(diags.all().size() == 1);
+  const Diagnostic& d = diags.all()[0];
+  CHECK(d.code == Code::E0915);
+  CHECK(d.message == "the assembler rejects the code: Unknown modifier '.globl'");
+  REQUIRE(d.place.source);
+  CHECK(d.place.source->line_col(d.place.span.begin).line == 8);
+  CHECK(d.place.source->name() == "k.ptx");
+  // The driver's linker writes no file name; a line beyond the text has no place; a fatal message alone is the error.
+  diags.clear();
+  cuda::lift_messages("ptxas application ptx input, line 999; error : bad\n", request, true, linked, diags);
+  REQUIRE(diags.all().size() == 1);
+  CHECK_FALSE(diags.all()[0].place.source);
+  diags.clear();
+  cuda::lift_messages("ptxas fatal   : Unresolved extern function 'f'\n", request, true, linked, diags);
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.all()[0].message.find("Unresolved extern") != std::string::npos);
+  // Success: warnings, advice and information.
+  diags.clear();
+  cuda::LinkRequest verbose = request;
+  verbose.verbose = true;
+  cuda::lift_messages("ptxas warning : something\nptxas info    : (C7510) Potential Performance Loss: serialized\nptxas info    : Function properties for k\n    0 bytes stack frame\n", verbose, false, linked, diags);
+  CHECK_FALSE(diags.has_errors());
+  CHECK(diags.all().size() == 1);
+  CHECK(linked.advice.size() == 1);
+  CHECK(linked.info.size() == 3);
+  // Any text is safe.
+  diags.clear();
+  constexpr char kNoise[] = "line ; error\nerror:\nline 0; error : x\nline 18446744073709551615; error : y\n\0\n\xff info :";
+  cuda::lift_messages(std::string(kNoise, sizeof kNoise), request, true, linked, diags);
+  CHECK(diags.error_count() >= 1);
+}
+
+TEST_CASE("programs run without a shell, and nothing of them is left") {
+  const size_t before = open_files();
+  std::string output;
+  CHECK(cuda::run_tool("/bin/sh", {"-c", "echo out; echo err >&2; cat; exit 7"}, {}, output) == 7);
+  CHECK(output == "out\nerr\n");
+  CHECK(cuda::run_tool("/bin/sh", {"-c", "kill -9 $$"}, {}, output) == 128 + 9);
+  CHECK(cuda::run_tool("/no/such/program", {}, {}, output) == -1);
+  CHECK(output.find("No such file") != std::string::npos);
+  CHECK(open_files() == before);
+}
+
+TEST_CASE("ptxas that is none is an error") {
+  Diagnostics diags;
+  ::setenv("TILEVM_PTXAS", "/no/such/ptxas", 1);
+  CHECK_FALSE(cuda::find_ptxas(diags).ok());
+  CHECK(diags.first_error()->code == Code::E0915);
+  diags.clear();
+  ::setenv("TILEVM_PTXAS", "driver", 1);
+  const auto none = cuda::find_ptxas(diags);
+  REQUIRE(none.ok());
+  CHECK(none->empty());
+  CHECK_FALSE(choose_linker(nullptr, 0, diags).ok());
+  ::unsetenv("TILEVM_PTXAS");
+  diags.clear();
+  CHECK_FALSE(cuda::make_ptxas("/bin/true", diags).ok());
+  CHECK(diags.first_error()->code == Code::E0915);
+}
+
+TEST_CASE("ptxas makes cubins and says what is wrong") {
+  Diagnostics diags;
+  const auto path = cuda::find_ptxas(diags);
+  if (!path || path->empty()) {
+    MESSAGE("ptxas was not found: skipped (pip install nvidia-cuda-nvcc, or TILEVM_PTXAS)");
+    return;
+  }
+  const size_t before = open_files();
+  const auto ptxas = cuda::make_ptxas(*path, diags);
+  REQUIRE(ptxas.ok());
+  CHECK((*ptxas)->version().starts_with("ptxas V"));
+  cuda::LinkRequest request{"k", kPtx, "sm_90a"};
+  request.verbose = request.lineinfo = true;
+  const auto linked = (*ptxas)->link(request, diags);
+  REQUIRE(linked.ok());
+  CHECK(linked->cubin.size() > 500);
+  CHECK(linked->cubin[0] == 0x7f);
+  CHECK(linked->info.size() > 1);
+  CHECK(diags.all().empty());
+  request.ptx.replace(request.ptx.find("st.global"), 9, "st.globel");
+  CHECK_FALSE((*ptxas)->link(request, diags).ok());
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.all()[0].place.source->line_col(diags.all()[0].place.span.begin).line == 8);
+  diags.clear();
+  request.ptx = kPtx;
+  request.target = "sm_80";
+  CHECK_FALSE((*ptxas)->link(request, diags).ok());
+  CHECK(diags.error_count() == 1);
+  CHECK(open_files() == before);
+}
+
+TEST_CASE("targets of devices, and versions of drivers") {
+  CHECK(target_for(75) == "sm_75");
+  CHECK(target_for(80) == "sm_80");
+  CHECK(target_for(87) == "sm_86");
+  CHECK(target_for(90) == "sm_90a");
+  CHECK(target_for(100) == "sm_100a");
+  CHECK(target_for(101).empty());
+  CHECK(target_for(121).empty());
+  CHECK(target_for(70).empty());
+  CHECK(runs_on("sm_80", 86));
+  CHECK(runs_on("sm_90", 90));
+  CHECK(runs_on("sm_90a", 90));
+  CHECK_FALSE(runs_on("sm_90a", 100));
+  CHECK_FALSE(runs_on("sm_86", 80));
+  CHECK_FALSE(runs_on("sm_80", 90));
+  CHECK(cuda::highest_ptx_version(13000) == 90);
+  CHECK(cuda::highest_ptx_version(12060) == 85);
+  CHECK(cuda::highest_ptx_version(12040) == 84);
+  CHECK(cuda::highest_ptx_version(99990) == 91);
+  CHECK(cuda::driver_for_ptx(83) == 12030);
+  CHECK_FALSE(compiler_identity().empty());
+}

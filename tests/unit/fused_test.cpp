@@ -1,0 +1,138 @@
+// Groups of steps against the same steps one by one: random kernels over views of one array that overlap in all ways.
+#include <cstring>
+#include <random>
+
+#include "tests/unit/observe_kit.h"
+#include "vm/interp/fused.h"
+#include "vm/interp/plan.h"
+
+namespace {
+
+using namespace tile;
+
+/// Watching is what makes a launch run step by step.
+struct Watcher : Observer {};
+
+constexpr int kRows = 16, kColumns = 256, kElements = 16384;
+
+std::string tile_type(const char* element) { return "tile<" + std::to_string(kRows) + "x" + std::to_string(kColumns) + "x" + element + ">"; }
+
+/// A kernel of random loads, stores and elementwise operations. The same seed gives the same kernel.
+class Writer {
+ public:
+  explicit Writer(unsigned seed) : random_(seed) {}
+
+  std::string text() {
+    std::string t = "cuda_tile.module @m {\n entry @k(%x: tile<ptr<f32>>) {\n  %zero = constant <i32: 0> : tile<i32>\n  %one = constant <i32: 1> : tile<i32>\n"
+                    "  %two = constant <i32: 2> : tile<i32>\n  %half = constant <f32: 0.5> : " + tile_type("f32") + "\n";
+    for (int v = 0; v < 4; ++v) {
+      const int offsets[] = {0, 0, 1, 16, 256, 2048, 4096};
+      const int strides[] = {256, 256, 257, 512};
+      const std::string n = std::to_string(v), stride = std::to_string(pick(strides));
+      const std::string tensor = "tensor_view<16x256xf32, strides=[" + stride + ",1]>";
+      types_[v] = "partition_view<tile=(16x256), " + tensor + ">";
+      t += "  %o" + n + " = constant <i32: " + std::to_string(pick(offsets)) + "> : tile<i32>\n  %x" + n + " = offset %x, %o" + n +
+           " : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>\n  %v" + n + " = make_tensor_view %x" + n + ", shape = [16, 256], strides = [" + stride + ", 1] : " + tensor +
+           "\n  %p" + n + " = make_partition_view %v" + n + " : " + types_[v] + "\n";
+    }
+    tiles_ = {"%half"};
+    t += body(6);
+    if (below(2) == 0) {
+      const std::string from = any();
+      const std::string type = tile_type("f32");
+      t += "  %loop = for %i in (%zero to %two, step %one) : tile<i32> iter_values(%carried = " + from + ") -> (" + type + ") {\n";
+      const auto outside = tiles_;
+      tiles_.push_back("%carried");
+      t += body(8);
+      t += "  continue " + any() + " : " + type + "\n  }\n";
+      tiles_ = outside;
+      tiles_.push_back("%loop");
+    }
+    t += body(6);
+    return t + "  return\n } }\n";
+  }
+
+ private:
+  unsigned below(unsigned n) { return static_cast<unsigned>(random_() % n); }
+  template <size_t N>
+  int pick(const int (&from)[N]) {
+    return from[below(N)];
+  }
+  std::string any() { return tiles_[tiles_.size() - 1 - below(static_cast<unsigned>(std::min<size_t>(tiles_.size(), 5)))]; }
+  std::string fresh() { return "%t" + std::to_string(next_++); }
+
+  std::string body(int operations) {
+    std::string t;
+    const std::string f32 = tile_type("f32"), f16 = tile_type("f16"), i1 = tile_type("i1");
+    for (int k = 0; k < operations; ++k) {
+      const std::string r = fresh(), v = std::to_string(below(4)), access = "[%zero, %zero]";
+      const std::string type = types_[v[0] - '0'];
+      switch (below(9)) {
+        case 0: case 1: case 2:
+          t += "  " + r + ", %k" + std::to_string(next_++) + " = load_view_tko weak %p" + v + access + " : " + type + ", tile<i32> -> " + f32 + ", token\n";
+          tiles_.push_back(r);
+          break;
+        case 3: case 4:
+          t += "  %k" + std::to_string(next_++) + " = store_view_tko weak " + any() + ", %p" + v + access + " : " + f32 + ", " + type + ", tile<i32> -> token\n";
+          break;
+        case 5: {
+          const std::string narrow = fresh();
+          t += "  " + narrow + " = ftof " + any() + " : " + f32 + " -> " + f16 + "\n  " + r + " = ftof " + narrow + " : " + f16 + " -> " + f32 + "\n";
+          tiles_.push_back(r);
+          break;
+        }
+        case 6: {
+          const std::string mask = fresh();
+          t += "  " + mask + " = cmpf less_than ordered " + any() + ", " + any() + " : " + f32 + " -> " + i1 + "\n  " + r + " = select " + mask + ", " + any() + ", " + any() +
+               " : " + i1 + ", " + f32 + "\n";
+          tiles_.push_back(r);
+          break;
+        }
+        case 7: {
+          // A number, a row or a column, repeated.
+          const int way = static_cast<int>(below(3));
+          const std::string shape = way == 0 ? "1x1" : way == 1 ? "1x256" : "16x1", small = fresh(), index = fresh();
+          t += "  " + index + " = constant <i32: 0> : tile<i32>\n  " + small + " = extract " + any() + "[" + index + ", " + index + "] : " + f32 + " -> tile<" + shape + "xf32>\n  " +
+               r + " = broadcast " + small + " : tile<" + shape + "xf32> -> " + f32 + "\n";
+          tiles_.push_back(r);
+          break;
+        }
+        default: {
+          const char* const names[] = {"addf", "subf", "mulf", "maxf"};
+          t += "  " + r + " = " + names[below(4)] + " " + any() + ", " + any() + " : " + f32 + "\n";
+          tiles_.push_back(r);
+        }
+      }
+    }
+    return t;
+  }
+
+  std::mt19937 random_;
+  std::string types_[4];
+  std::vector<std::string> tiles_;
+  int next_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("groups of steps give the memory that the steps give one by one") {
+  size_t groups = 0;
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    const std::string text = Writer(seed).text();
+    CAPTURE(seed);
+    CAPTURE(text);
+    const std::vector<std::string> arguments = {"ptr:f32[" + std::to_string(kElements) + "]=normal(seed=" + std::to_string(seed) + ")"};
+    observe_kit::Kernel together(text, arguments), apart(text, arguments);
+    Watcher watcher;
+    REQUIRE(together.run({}));
+    REQUIRE(apart.run({&watcher}));
+    const auto &a = together.args.buffers[0].memory, &b = apart.args.buffers[0].memory;
+    REQUIRE(a.size() == b.size());
+    REQUIRE(std::memcmp(a.data(), b.data(), a.size()) == 0);
+    Diagnostics diags;
+    const auto plan = Plan::make(together.module, *together.entry, diags);
+    REQUIRE(plan);
+    for (const Step& s : (*plan)->steps()) groups += s.fused != nullptr;
+  }
+  CHECK(groups > 400);  // the kernels are of the kind that is grouped
+}
