@@ -1,6 +1,7 @@
 // From a valid entry to PTX or to loaded host code.
 #include "backend/compile.h"
 
+#include <functional>
 #include <mutex>
 
 #include <llvm/IR/LegacyPassManager.h>
@@ -91,7 +92,10 @@ struct Lowered {
   CompiledKernel kernel;
 };
 
-Result<Lowered> lower(const ValidModule& module, const Function& entry, const Target& target, const CompileOptions& options, llvm::Module& out, Diagnostics& diags) {
+/// One attempt. `excess`: bytes of shared memory that are missing where the kernel needs more than there is; then there is no result
+/// and no error.
+Result<Lowered> attempt(const ValidModule& module, const Function& entry, const Target& target, const CompileOptions& options, llvm::Module& out, uint32_t* excess,
+                        Diagnostics& diags) {
   auto plan = make_plan(*module, entry, target, options, diags);
   if (!plan) return Failed;
   Lowered result{*std::move(plan), {}};
@@ -107,10 +111,7 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
   k.maps = result.plan.maps;
   k.remarks = result.plan.remarks;
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
-  if (k.shared_bytes > target.max_shared())
-    return diags.error(Code::E0808, (*module).place(entry),
-                       "the kernel needs " + std::to_string(k.shared_bytes) + " bytes of shared memory, a block of " + target.name + " has " + std::to_string(target.max_shared()),
-                       "use smaller tiles");
+  if (k.shared_bytes > target.max_shared()) *excess = k.shared_bytes - target.max_shared();
   std::string broken;
   llvm::raw_string_ostream os(broken);
   if (llvm::verifyModule(out, &os))
@@ -129,6 +130,30 @@ class HostKernel final : public EmulatedKernel {
   CompiledKernel kernel_;
   std::unique_ptr<LoadedCode> code_;
 };
+
+/// Lowers the entry; where the stages of rings leave too little shared memory for the rest, with fewer stages, and in the end without
+/// rings. `fresh` gives an empty module for every attempt.
+Result<Lowered> lower(const ValidModule& module, const Function& entry, const Target& target, CompileOptions options, const std::function<llvm::Module&()>& fresh,
+                      Diagnostics& diags) {
+  for (;;) {
+    uint32_t excess = 0;
+    auto result = attempt(module, entry, target, options, fresh(), &excess, diags);
+    if (!result || excess == 0) return result;
+    const auto& rings = result->plan.rings;
+    if (rings.empty())
+      return diags.error(Code::E0808, (*module).place(entry),
+                         "the kernel needs " + std::to_string(result->kernel.shared_bytes) + " bytes of shared memory, a block of " + target.name + " has " +
+                             std::to_string(target.max_shared()),
+                         "use smaller tiles");
+    const RingPlan& ring = rings.begin()->second;
+    const uint32_t fewer = (excess + ring.stage_bytes - 1) / ring.stage_bytes;
+    if (ring.stages >= fewer + 2) {
+      options.plan["stages"] = std::to_string(ring.stages - fewer);
+    } else {
+      options.plan["tma"] = "off";
+    }
+  }
+}
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   if (auto t = find_target(options.target)) return *t;
@@ -152,11 +177,15 @@ Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& en
   const auto machine = ptx_machine(*target, options.opt_level, error);
   if (!machine) return diags.error(Code::I0001, Place{}, "LLVM has no NVPTX target: " + error);
   llvm::LLVMContext context;
-  llvm::Module code("tilevm", context);
-  code.setTargetTriple("nvptx64-nvidia-cuda");
-  code.setDataLayout(machine->createDataLayout());
-  auto lowered = lower(module, entry, *target, options, code, diags);
+  std::unique_ptr<llvm::Module> made;
+  auto lowered = lower(module, entry, *target, options, [&]() -> llvm::Module& {
+    made = std::make_unique<llvm::Module>("tilevm", context);
+    made->setTargetTriple("nvptx64-nvidia-cuda");
+    made->setDataLayout(machine->createDataLayout());
+    return *made;
+  }, diags);
   if (!lowered) return Failed;
+  llvm::Module& code = *made;
   optimise(code, *machine, options.opt_level);
   CompiledKernel kernel = std::move(lowered->kernel);
   if (options.keep_llvm) kernel.llvm = llvm_text(code);
@@ -185,9 +214,12 @@ Result<std::unique_ptr<EmulatedKernel>> compile_emulated(const ValidModule& modu
   if (!target) return Failed;
   target->emulated = true;
   auto context = std::make_unique<llvm::LLVMContext>();
-  auto code = std::make_unique<llvm::Module>("tilevm", *context);
-  set_up_host_module(*code);
-  auto lowered = lower(module, entry, *target, options, *code, diags);
+  std::unique_ptr<llvm::Module> code;
+  auto lowered = lower(module, entry, *target, options, [&]() -> llvm::Module& {
+    code = std::make_unique<llvm::Module>("tilevm", *context);
+    set_up_host_module(*code);
+    return *code;
+  }, diags);
   if (!lowered) return Failed;
   if (options.keep_llvm) lowered->kernel.llvm = llvm_text(*code);
   auto loaded = load_host_code(std::move(context), std::move(code), lowered->kernel.entry, diags);

@@ -93,6 +93,8 @@ class DeviceOps {
   /// x * y + z rounded once, in half, bfloat, float or double.
   virtual Value* fma(Value* x, Value* y, Value* z) = 0;
   virtual Value* sqrt(Value* x) = 0;                                              ///< float or double, correctly rounded
+  /// The same i32, in a form that no optimisation moves or takes apart: what is computed from it stays where it is used.
+  virtual Value* opaque(Value* v) { return v; }
   virtual Value* clock() = 0;                                                     ///< i64
 
   // --- ends ---

@@ -182,6 +182,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   }
   Value* fma(Value* x, Value* y, Value* z) override { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
   Value* sqrt(Value* x) override { return b.CreateIntrinsic(llvm::Intrinsic::sqrt, {x->getType()}, {x}); }
+  Value* opaque(Value* v) override { return asm_call(b.getInt32Ty(), "mov.b32 $0, $1;", "=r,r", {v}, true); }
   Value* clock() override { return asm_call(b.getInt64Ty(), "mov.u64 $0, %clock64;", "=l", {}, true); }
 
   void trap(uint32_t code, Value* mailbox) override {

@@ -143,15 +143,14 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   const unsigned groups_m = std::min(r.group_bits, r.m_bits - 6), groups_n = r.group_bits - groups_m;
   const unsigned blocks = 1u << (r.m_bits - 6 - groups_m), n = 1u << (r.n_bits - groups_n);
   const Layout& l = x.plan.mma.at(r.mma).result;
-  const Values init = x.get(operands[3 + r.carried], l);
+  // An accumulator that starts at zero is not written: the first product overwrites it.
+  const bool from_zero = x.is_zero(operands[3 + r.carried]);
+  const Values init = from_zero ? Values() : x.get(operands[3 + r.carried], l);
   std::vector<WgmmaAccumulator> acc;
   std::vector<WgmmaAccumulator*> in_flight;
   for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(r.bf16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
   const size_t regs = acc[0].registers();
-  for (unsigned k = 0; k < blocks; ++k) {
-    h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
-    in_flight.push_back(&acc[k]);
-  }
+  for (unsigned k = 0; k < blocks; ++k) in_flight.push_back(&acc[k]);
   const Walk wa = walk(r.a, 64), wb = walk(r.b, n);
   Value* group = h.warp_uniform(b.CreateLShr(x.warp(), x.i32(2)));
   Value* my_a = groups_m ? b.CreateMul(group, x.i32(wa.block * blocks)) : x.i32(r.a.offset);
@@ -160,8 +159,20 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
 
   const auto trip_var = x.var(i32);
   x.store(trip_var, x.i32(0));
+  // The products have one way in and one way out: where paths with and without them met before the wait, ptxas would serialise every
+  // product of the kernel (its message C7514).
+  std::vector<Lowering::Var> vars(blocks * regs);
+  for (auto& v : vars) v = x.var(b.getFloatTy());
+  llvm::BasicBlock *enter = x.block("products"), *skip = x.block("no.products"), *after = x.block("after.products");
+  b.CreateCondBr(b.CreateICmpNE(trips, x.i32(0)), enter, skip);
+  b.SetInsertPoint(skip);
+  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], from_zero ? llvm::ConstantFP::get(b.getFloatTy(), 0.0) : init[k]);
+  b.CreateBr(after);
+  b.SetInsertPoint(enter);
+  for (unsigned k = 0; k < blocks; ++k)
+    if (!from_zero) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
   llvm::BasicBlock *top = x.block("ring"), *done = x.block("drained");
-  b.CreateCondBr(b.CreateICmpNE(trips, x.i32(0)), top, done);
+  b.CreateBr(top);
   b.SetInsertPoint(top);
   Value* trip = x.load(trip_var);
   Value* number = b.CreateAdd(base, trip);
@@ -169,15 +180,15 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
   h.wgmma_fence();
   Value* from = stage(x, r, s);
+  Value* earlier = b.CreateICmpNE(trip, x.i32(0));
   Value *from_a = b.CreateAdd(from, my_a), *from_b = b.CreateAdd(from, my_b);
   for (uint32_t k = 0; k < 1u << (r.k_bits - 4); ++k)
     for (unsigned m = 0; m < blocks; ++m)
       h.wgmma(acc[m], {descriptor(x, from_a, wa.offset(k) + m * wa.block, wa.fields), {}, r.a.mn_major, false},
-              {descriptor(x, from_b, wb.offset(k), wb.fields), {}, r.b.mn_major, false});
+              {descriptor(x, from_b, wb.offset(k), wb.fields), {}, r.b.mn_major, false}, from_zero && k == 0 ? earlier : nullptr);
   h.wgmma_commit();
   // The products of the trip before are done: its stage is empty and can be filled for a later trip.
   h.wgmma_wait(1, in_flight);
-  Value* earlier = b.CreateICmpNE(trip, x.i32(0));
   x.if_then(b.CreateAnd(speaker, earlier), [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(number, x.i32(1)), x.i32(r.stages)))); });
   Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
   x.if_then(b.CreateAnd(producer, b.CreateAnd(earlier, b.CreateICmpULT(ahead, trips))), [&] { issue(ahead); });
@@ -188,13 +199,16 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   b.SetInsertPoint(done);
   h.wgmma_wait(0, in_flight);
   Value* end = b.CreateAdd(base, trips);
-  x.if_then(b.CreateAnd(speaker, b.CreateICmpNE(trips, x.i32(0))), [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(end, x.i32(1)), x.i32(r.stages)))); });
+  x.if_then(speaker, [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(end, x.i32(1)), x.i32(r.stages)))); });
   h.warp_sync();
   x.store(x.ring_position_.at(i), end);
-
-  Values out;
+  size_t at_var = 0;
   for (auto& a : acc)
-    for (Value* v : h.wgmma_read(a)) out.push_back(v);
+    for (Value* v : h.wgmma_read(a)) x.store(vars[at_var++], v);
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  Values out;
+  for (const auto& v : vars) out.push_back(x.load(v));
   const ValueId result = f.result(i, r.carried);
   x.set(result, x.convert(out, x.element(result), l, x.layout(result), element_bits(x.shape(result))));
   return ok;

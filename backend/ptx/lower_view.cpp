@@ -75,6 +75,8 @@ bool tensor_shape(Lowering& x, InstId i) {
 /// Addresses, masks and vector runs of a tile in layout `l`.
 Access view_access(Lowering& x, InstId i, ValueId view, std::span<const ValueId> indices, const Layout& l) {
   llvm::IRBuilder<>& b = x.b;
+  // Addresses of a large store that do not change in a loop around it would be kept in registers all through the loop.
+  const bool pinned = x.f.insts[i].op == Opcode::StoreViewTko && l.registers() >= 32;
   const ViewShape s(x.m, x.f.type(view));
   const Lowering::View& v = x.view(view);
   Access a;
@@ -91,6 +93,7 @@ Access view_access(Lowering& x, InstId i, ValueId view, std::span<const ValueId>
   for (size_t k = 0; k < s.rank; ++k) {
     stride[k] = b.CreateMul(v.strides[s.dim(k)], x.i64(bytes));
     thread[k] = x.thread_coordinate(l, shape, k);
+    if (pinned) thread[k] = x.d.opaque(thread[k]);
     if (s.gathers() && k == s.type.sparse_dim) continue;
     Value* extent = v.shape[s.dim(k)];
     Value* index = b.CreateZExtOrTrunc(x.scalar(indices[k]), i64);

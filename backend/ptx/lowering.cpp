@@ -99,6 +99,13 @@ bool Lowering::unsupported(InstId i, const std::string& why) {
 
 // --- values ---
 
+bool Lowering::is_zero(ValueId v) const {
+  const InstId i = def_[v];
+  if (i == kNone || f.insts[i].op != Opcode::Constant) return false;
+  const std::string& bytes = m.attrs.get(f.attr(i, 0)).bytes;
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
+}
+
 Values Lowering::get(ValueId v, const Layout& l) {
   if (layout(v) == l) return values_[v];
   bool done = false;

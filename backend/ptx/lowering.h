@@ -52,6 +52,8 @@ class Lowering {
   [[nodiscard]] const Values& own(ValueId v) const { return values_[v]; }
   /// Registers of a value in any layout: as it is, made anew, taken from what it was made of, or converted.
   [[nodiscard]] Values get(ValueId v, const Layout& l);
+  /// Whether a value is a constant of zeros (all bits).
+  [[nodiscard]] bool is_zero(ValueId v) const;
   /// The one register of a rank-0 tile.
   [[nodiscard]] Value* scalar(ValueId v) { return values_[v][0]; }
   /// What iota, reshape, broadcast or permute make of their operand, in the result's own layout.

@@ -1,7 +1,7 @@
 /* A template for tile_impl.h: a library that can do nothing yet, and says so.
  *
- *   cc -shared -fPIC -o libmine.so template.c && python3 ../run.py --impl ./libmine.so */
-#include "tile_impl.h"
+ *   cc -shared -fPIC -I . -o libmine.so template.c && python3 ../run.py --impl ./libmine.so */
+#include <tile_impl.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -136,3 +136,60 @@ TEST_CASE("groups of steps give the memory that the steps give one by one") {
   }
   CHECK(groups > 400);  // the kernels are of the kind that is grouped
 }
+
+TEST_CASE("tiles of pointers in a row are moved as the pointers one by one") {
+  // y[k + to] = x[k + from] + x[k] where the mask allows; all in one array, so that ranges overlap in all ways.
+  const auto text = [](int from, int to, int limit) {
+    const std::string p = "tile<1024xptr<f32>>", f = "tile<1024xf32>", n = "tile<1024xi32>";
+    return "cuda_tile.module @m {\n entry @k(%x: tile<ptr<f32>>) {\n  %i = iota : " + n + "\n  %from = constant <i32: " + std::to_string(from) + "> : " + n +
+           "\n  %to = constant <i32: " + std::to_string(to) + "> : " + n + "\n  %limit = constant <i32: " + std::to_string(limit) + "> : " + n +
+           "\n  %x1 = reshape %x : tile<ptr<f32>> -> tile<1xptr<f32>>\n  %xs = broadcast %x1 : tile<1xptr<f32>> -> " + p + "\n  %base = offset %xs, %i : " + p + ", " + n +
+           " -> " + p + "\n  %ps = offset %base, %from : " + p + ", " + n + " -> " + p + "\n  %pd = offset %base, %to : " + p + ", " + n + " -> " + p +
+           "\n  %mask = cmpi less_than %i, %limit, signed : " + n + " -> tile<1024xi1>\n  %a, %t0 = load_ptr_tko weak %ps, %mask : " + p + ", tile<1024xi1> -> " + f +
+           ", token\n  %b, %t1 = load_ptr_tko weak %base : " + p + " -> " + f + ", token\n  %c = addf %a, %b : " + f + "\n  %t2 = store_ptr_tko weak %pd, %c, %mask : " + p +
+           ", " + f + ", tile<1024xi1> -> token\n  return\n } }\n";
+  };
+  for (const int from : {0, 1, 17, 1024})
+    for (const int to : {0, 1, 16, 17, 512, 1024, 2048})
+      for (const int limit : {1024, 1000, 1, 0}) {
+        CAPTURE(from);
+        CAPTURE(to);
+        CAPTURE(limit);
+        observe_kit::Kernel together(text(from, to, limit), {"ptr:f32[3072]=normal(seed=1)"}), apart(text(from, to, limit), {"ptr:f32[3072]=normal(seed=1)"});
+        Watcher watcher;
+        REQUIRE(together.run({}));
+        REQUIRE(apart.run({&watcher}));
+        const auto &a = together.args.buffers[0].memory, &b = apart.args.buffers[0].memory;
+        REQUIRE(std::memcmp(a.data(), b.data(), a.size()) == 0);
+      }
+}
+
+TEST_CASE("rows of a gather and of a scatter are moved as their elements one by one") {
+  const auto text = [](int sparse, int at) {
+    const std::string pad = "padding_value = neg_inf, ", tensor = "tensor_view<40x24xf32, strides=[24,1]>", shape = sparse == 0 ? "32x8" : "8x32";
+    const std::string view = "gather_scatter_view<tile=(" + shape + "), " + pad + tensor + ", sparse_dim=" + std::to_string(sparse) + ">";
+    const std::string tile = "tile<" + shape + "xf32>", line = "partition_view<tile=(32), tensor_view<32xi32, strides=[1]>>";
+    const std::string index = sparse == 0 ? "[%which, %at]" : "[%at, %which]", types = sparse == 0 ? "tile<32xi32>, tile<i32>" : "tile<i32>, tile<32xi32>";
+    return "cuda_tile.module @m {\n entry @k(%x: tile<ptr<f32>>, %n: tile<ptr<i32>>, %y: tile<ptr<f32>>) {\n  %zero = constant <i32: 0> : tile<i32>\n  %at = constant <i32: " +
+           std::to_string(at) + "> : tile<i32>\n  %xv = make_tensor_view %x, shape = [40, 24], strides = [24, 1] : " + tensor +
+           "\n  %yv = make_tensor_view %y, shape = [40, 24], strides = [24, 1] : " + tensor + "\n  %nv = make_tensor_view %n, shape = [32], strides = [1] : " +
+           "tensor_view<32xi32, strides=[1]>\n  %np = make_partition_view %nv : " + line + "\n  %xg = make_gather_scatter_view %xv : " + view +
+           "\n  %yg = make_gather_scatter_view %yv : " + view + "\n  %which, %t0 = load_view_tko weak %np[%zero] : " + line +
+           ", tile<i32> -> tile<32xi32>, token\n  %r, %t1 = load_view_tko weak %xg" + index + " : " + view + ", " + types + " -> " + tile +
+           ", token\n  %t2 = store_view_tko weak %r, %yg" + index + " : " + tile + ", " + view + ", " + types + " -> token\n  return\n } }\n";
+  };
+  for (const int sparse : {0, 1})
+    for (const int at : {0, 4, 17, 36, 40})
+      for (const char* indices : {"randint(seed=1,hi=24)", "randint(seed=2,lo=-3,hi=60)", "arange", "full(5)", "full(1000)"}) {
+        CAPTURE(sparse);
+        CAPTURE(at);
+        CAPTURE(indices);
+        const std::vector<std::string> arguments = {"ptr:f32[960]=normal(seed=1)", std::string("ptr:i32[32]=") + indices, "ptr:f32[960]=zeros"};
+        observe_kit::Kernel together(text(sparse, at), arguments), apart(text(sparse, at), arguments);
+        Watcher watcher;
+        REQUIRE(together.run({}));
+        REQUIRE(apart.run({&watcher}));
+        const auto &a = together.args.buffers[2].memory, &b = apart.args.buffers[2].memory;
+        REQUIRE(std::memcmp(a.data(), b.data(), a.size()) == 0);
+      }
+}

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "vm/interp/eval.h"
-#include "vm/interp/strided.h"
 
 namespace tile {
 
