@@ -289,7 +289,6 @@ DocCommand describe_all() {
     command.about = c.summary;
     doc.commands.push_back(std::move(command));
   }
-  for (DocCommand& c : gpu_doc_commands()) doc.commands.push_back(std::move(c));
   for (DocCommand& c : describe(docs).commands) doc.commands.push_back(std::move(c));
   return doc;
 }

@@ -3,8 +3,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tools/cli_docs.h"
-
 namespace tile::cli {
 
 void add_gpu_options(CLI::App& app, GpuSettings& s) {
@@ -44,21 +42,6 @@ int no_gpu_part(const std::string& what, const CommonOptions& common) {
   Diagnostics diags;
   (void)diags.error(Code::E0808, Place{}, what + ": this build has no GPU part", "configure with -DTILEVM_GPU=ON");
   return report(diags, common);
-}
-
-std::vector<DocCommand> gpu_doc_commands() {
-  std::vector<DocCommand> out;
-#ifdef TILEVM_WITH_GPU
-  for (const auto& [name, about] : {std::pair{"devices", "Show the GPUs, their driver, the assembler and the cache of compiled kernels"},
-                                    {"cache", "Look at the cache of compiled kernels, clean it, or fill it ahead of time"},
-                                    {"bench", "Time a kernel on the GPU"}}) {
-    DocCommand& c = out.emplace_back();
-    c.name = name;
-    c.about = about;
-    c.sections.push_back({"Examples", {std::string("  tilevm ") + name + " --help"}});
-  }
-#endif
-  return out;
 }
 
 #ifndef TILEVM_WITH_GPU

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli_docs.h"
 #include "tools/cli_launch.h"
 #include "tools/cli_options.h"
 
@@ -41,9 +40,6 @@ void add_gpu_options(CLI::App& app, GpuSettings& settings);
 
 /// Lines about the GPU part for --version, each with a newline before it.
 [[nodiscard]] std::string gpu_version_text();
-
-/// The commands above, by name and summary, for help, manual and completions; none in a build without the GPU part.
-[[nodiscard]] std::vector<DocCommand> gpu_doc_commands();
 
 /// The error of a build without the GPU part.
 [[nodiscard]] int no_gpu_part(const std::string& what, const CommonOptions& common);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/device_gpu.h"
-#include "backend/ptx/target.h"
+#include "backend/plan/target.h"
 #include "tools/cli_files.h"
 #include "tools/tilevm_gpu.h"
 #include "tools/tilevm_gpu_parts.h"

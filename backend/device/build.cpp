@@ -11,7 +11,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "backend/ptx/target.h"
+#include "backend/plan/target.h"
 #include "tilevm_build_info.h"
 #include "vm/codec/tilebc.h"
 

@@ -6,7 +6,7 @@
 #include "backend/device/mailbox.h"
 #include "backend/device/tensor_maps.h"
 #include "backend/emulate/emulate.h"
-#include "backend/ptx/target.h"
+#include "backend/plan/target.h"
 
 namespace tile {
 namespace {

@@ -9,7 +9,7 @@
 #include "backend/cuda/tensor_map.h"
 #include "backend/device/mailbox.h"
 #include "backend/device/tensor_maps.h"
-#include "backend/ptx/target.h"
+#include "backend/plan/target.h"
 
 namespace tile {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "backend/compile.h"
 #include "backend/plan/layout.h"
-#include "backend/ptx/target.h"
+#include "backend/plan/target.h"
 #include "vm/ir/module.h"
 
 namespace tile {

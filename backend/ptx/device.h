@@ -13,7 +13,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
-#include "backend/ptx/target.h"
+#include "backend/plan/target.h"
 
 namespace tile {
 

@@ -122,13 +122,13 @@ bool has_f8_instructions(const DeviceOps& d, ElementType e) {
   return !d.target.emulated && d.target.fp8_cvt() && (e == ElementType::F8E4M3FN || e == ElementType::F8E5M2);
 }
 
-/// The instruction stops at the ends of the range. NaN becomes 0 in 32 bits; in 64 bits it does not.
+/// The instruction stops at the ends of the range. NaN becomes 0 in 32 bits; in 64 bits it does not. Inline, since LLVM takes its own
+/// intrinsics of these for fptosi, which is undefined outside the range, and drops the code that makes a NaN.
 Value* convert_instruction(const ScalarOp& s, Expr x) {
-  namespace I = llvm::Intrinsic;
-  static constexpr I::ID kIds[2][2][2] = {{{I::nvvm_f2ui_rz, I::nvvm_f2i_rz}, {I::nvvm_f2ull_rz, I::nvvm_f2ll_rz}},
-                                          {{I::nvvm_d2ui_rz, I::nvvm_d2i_rz}, {I::nvvm_d2ull_rz, I::nvvm_d2ll_rz}}};
   const bool wide = s.out == ElementType::I64;
-  const Expr r{x.b, x.b->CreateIntrinsic(kIds[x.bits() == 64][wide][s.is_signed], {}, {x})};
+  const std::string name = std::string("cvt.rzi.") + (s.is_signed ? "s" : "u") + (wide ? "64" : "32") + (x.bits() == 64 ? ".f64" : ".f32") + " $0, $1;";
+  const Expr r = inline_ptx(x, wide ? x.b->getInt64Ty() : x.b->getInt32Ty(), name.c_str(),
+                            x.bits() == 64 ? (wide ? "=l,d" : "=r,d") : wide ? "=l,f" : "=r,f");
   return wide || x.bits() == 64 ? select(is_nan(x), 0, r) : r;
 }
 

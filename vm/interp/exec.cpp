@@ -218,12 +218,14 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
   // Each worker begins with its own stretch of blocks, the same in every launch, so that caches keep what belongs to it; then it helps the
   // others. Neighbouring blocks are taken together, fewer towards the end.
   constexpr uint64_t kMaxRun = 32;
-  constexpr uint64_t kWorthHelping = 32;  // a smaller part of a stretch than 1/32 is left to its worker
+  // A smaller part of a stretch than 1/32 is left to its worker, if that has begun: the pool does not start workers that nothing waits for.
+  constexpr uint64_t kWorthHelping = 32;
+  launch.shares[number % launch.shares.size()].begun.store(true);
   for (size_t k = 0; k < launch.shares.size() && !launch.stop.load(std::memory_order_relaxed); ++k) {
     Share& share = launch.shares[(number + k) % launch.shares.size()];
     for (;;) {
       const uint64_t seen = share.next.load(std::memory_order_relaxed);
-      if (seen >= share.end || (k > 0 && (share.end - seen) * kWorthHelping < share.size)) break;
+      if (seen >= share.end || (k > 0 && share.begun.load() && (share.end - seen) * kWorthHelping < share.size)) break;
       const uint64_t run = std::clamp<uint64_t>((share.end - seen) / 8, 1, kMaxRun);
       const uint64_t first = share.next.fetch_add(run, std::memory_order_relaxed);
       if (first >= share.end) break;

@@ -52,6 +52,7 @@ struct RunStats {
 struct alignas(64) Share {
   std::atomic<uint64_t> next{0};
   uint64_t end = 0, size = 0;
+  std::atomic<bool> begun{false};                           ///< its worker is at work
 };
 
 /// State shared by the workers of one launch.

@@ -59,7 +59,9 @@ class Fuser {
     const bool weak = ordering >= 0 && f_.attr(s.inst, static_cast<size_t>(ordering)) == 0;
     const CompileFn compile = compile_fn(f_.insts[s.inst].op);
     if (compile == compile_elementwise) return Role::Kernel;
-    if (compile == compile_broadcast) return Role::Spread;
+    // A broadcast to the same type reads its operand's slot, which a load in place does not fill.
+    if (compile == compile_broadcast)
+      return f_.type(f_.operands(s.inst)[0]) == f_.type(f_.result(s.inst)) ? std::nullopt : std::optional(Role::Spread);
     if (compile == compile_load_view || compile == compile_load_ptr) return weak ? std::optional(Role::Load) : std::nullopt;
     if (compile == compile_store_view || compile == compile_store_ptr) return weak ? std::optional(Role::Store) : std::nullopt;
     // None of these can trap.

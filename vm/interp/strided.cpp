@@ -96,7 +96,7 @@ void fill_elements(size_t size, std::byte* dst, uint64_t pattern, size_t n) {
   alignas(64) std::byte line[64];
   by_size(size, [&](auto t) {
     using T = decltype(t);
-    std::fill_n(reinterpret_cast<T*>(line), sizeof line / sizeof(T), static_cast<T>(pattern));
+    std::fill_n(reinterpret_cast<T*>(line), sizeof(line) / (sizeof(T)), static_cast<T>(pattern));
   });
   const Quarter q = *reinterpret_cast<const Quarter*>(line);
   const size_t bytes = n * size;

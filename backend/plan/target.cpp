@@ -1,5 +1,5 @@
 // Targets by name.
-#include "backend/ptx/target.h"
+#include "backend/plan/target.h"
 
 namespace tile {
 namespace {
