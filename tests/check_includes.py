@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "vm/validate": ["vm/ir", "vm/ops", "vm/base"],
     "vm/interp": ["vm/ir", "vm/ops", "vm/base"],
     "assembler": ["vm/ir", "vm/ops", "vm/base"],
-    "backend/plan": ["vm/ir", "vm/ops", "vm/base"],
+    "backend/plan": ["backend/compile.h", "vm/ir", "vm/ops", "vm/base"],
     "backend/emulate": ["backend/compile.h", "vm/ir", "vm/ops", "vm/base"],
     "backend/ptx": ["backend/plan", "backend/emulate", "backend/compile.h", "vm/ir", "vm/ops", "vm/base"],
     "backend/cuda": ["vm/base"],

@@ -29,8 +29,12 @@ libzstd-dev -
 needed_for_tests='
 doctest-dev -
 '
-# Without these the fuzz targets use a small driver of our own and gcc's sanitizers.
+# Without LLVM 19 and Boost.Context the GPU part is left out; without the others the fuzz targets use a small driver of our own and gcc's
+# sanitizers.
 wanted_for_tests='
+llvm-19-dev -
+libboost-context-dev -
+zlib1g-dev -
 clang-14 command -v clang++-14
 libclang-rt-14-dev -
 llvm-14 command -v llvm-symbolizer-14

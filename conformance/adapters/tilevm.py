@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Adapter: tilevm, on its CPU machine (--cpu, the default) or a GPU (--gpu[=DEVICE], --gpu=emulate): tilevm.py [MACHINE] --describe | ...
 
-TILEVM and TILEASM name the programs; without them they are looked for in PATH. Every case runs in a process of its own, also in batch mode: what is kept is this script.
+TILEVM and TILEASM name the programs; without them they are looked for in PATH. TILEVM_FLAGS are more options for every run: --target sm_80. Every case runs in a process of its own, also in batch mode: what is kept is this script.
 """
 
 import json
 import os
 import re
+import shlex
 import struct
 import subprocess
 import sys
 
 TILEVM, TILEASM = os.environ.get("TILEVM", "tilevm"), os.environ.get("TILEASM", "tileasm")
+FLAGS = shlex.split(os.environ.get("TILEVM_FLAGS", ""))
 BITS = {
     "i1": 8,
     "i8": 8,
@@ -122,6 +124,7 @@ def run(folder, flag):
             "run",
             path("job.json"),
             flag,
+            *FLAGS,
             "--no-check",
             "--diagnostics",
             "json",

@@ -19,8 +19,8 @@
 namespace tile {
 namespace {
 
-constexpr std::chrono::microseconds kNextLaunch{500};  // that threads look out for the next launch
-constexpr std::chrono::microseconds kOthersEnd{50};    // that a launch looks out for the end of its threads
+constexpr std::chrono::microseconds kNextLaunch{2000};  // that threads look out for the next launch
+constexpr std::chrono::microseconds kOthersEnd{1000};   // that a launch looks out for the end of its threads
 
 void pause() {
 #if defined(__x86_64__)
