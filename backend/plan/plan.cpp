@@ -199,8 +199,9 @@ class Planner {
     const size_t rank = sr.size();
     const unsigned batch = rank == 3 ? log2_of(sr[0]) : 0, mb = log2_of(sr[rank - 2]), nb = log2_of(sr[rank - 1]), kb = log2_of(sa[rank - 1]);
     MmaPlan p;
-    if (const auto it = ring_of_.find(i); it != ring_of_.end()) {
-      const RingPlan& ring = *it->second;
+    const auto ring_at = ring_of_.find(i);
+    if (ring_at != ring_of_.end() && !ring_at->second->sync) {
+      const RingPlan& ring = *ring_at->second;
       p.unit = MmaUnit::Group;
       p.name = "wgmma m64n" + std::to_string(1u << (ring.n_bits - (ring.group_bits - std::min(ring.group_bits, ring.m_bits - 6)))) + "k16 from a ring of " +
                std::to_string(ring.stages) + " stages";
@@ -244,7 +245,7 @@ class Planner {
       p.why = "the tile is smaller than one " + p.name;
       p.name.clear();
     }
-    if (const auto it = options_.plan.find("mma"); it != options_.plan.end() && it->second == "fma") {
+    if (const auto it = options_.plan.find("mma"); it != options_.plan.end() && it->second == "fma" && ring_at == ring_of_.end()) {
       p.why = "--plan mma=fma";
       p.name.clear();
     }
@@ -274,6 +275,10 @@ class Planner {
       p.a = mma_a_layout(p.shape, batch, mb, kb, wm, wn, wb);
       p.b = mma_b_layout(p.shape, batch, kb, nb, wm, wn, wb);
       for (Layout* l : {&p.result, &p.a, &p.b}) l->warp.insert(l->warp.end(), idle, kCopies);
+    }
+    if (ring_at != ring_of_.end()) {
+      p.name += " from a ring of " + std::to_string(ring_at->second->stages) + " stages";
+      p.why = "";
     }
     if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end() && p.why.empty()) p.why = "no wgmma: " + it->second;
     assign(f_.result(i), p.result);

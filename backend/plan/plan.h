@@ -48,7 +48,9 @@ struct RingPlan {
   };
   InstId loop = kNone, mma = kNone;
   unsigned carried = 0;               ///< position of the accumulator among the loop's carried values
-  bool bf16 = false;
+  bool sync = false;                  ///< products by mma.sync from fragments read by every warp; else by wgmma
+  ElementType element = ElementType::F16;  ///< of the operands in shared memory; tf32 for f32 rounded on the way
+  unsigned element_bytes = 2;
   unsigned m_bits = 0, n_bits = 0, k_bits = 0, group_bits = 0;
   Operand a, b;
   unsigned stages = 0;

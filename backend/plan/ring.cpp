@@ -36,25 +36,35 @@ class RingFinder {
       }
     }
     if (ring.mma == kNone) return std::nullopt;
-    if (f_.insts[ring.mma].op != Opcode::MmaF) return fail(why, "only products of floats have a ring");
+    if (f_.insts[ring.mma].op == Opcode::MmaFScaled) return fail(why, "scaled products have no ring");
     for (InstId i = r.begin; i < r.end; i = f_.insts[i].next)
       if (i != ring.mma && !harmless(i)) return fail(why, "the loop also does " + std::string(f_.def(i).name));
     const auto operands = f_.operands(ring.mma);
     const auto shape_a = m_.types.shape_of(f_.type(operands[0])), shape_r = m_.types.shape_of(f_.type(f_.result(ring.mma)));
     if (shape_r.size() != 2) return fail(why, "the product has a batch dimension");
     const ElementType e = m_.types.element_of(f_.type(operands[0]));
-    if (e != ElementType::F16 && e != ElementType::BF16) return fail(why, "only f16 and bf16 have a ring");
-    if (m_.types.element_of(f_.type(operands[2])) != ElementType::F32) return fail(why, "the accumulator is not f32");
-    ring.bf16 = e == ElementType::BF16;
+    const ElementType acc = m_.types.element_of(f_.type(operands[2]));
+    if (acc != ElementType::F32 && acc != ElementType::I32) return fail(why, "the accumulator is neither f32 nor i32");
+    switch (e) {
+      case ElementType::F16: case ElementType::BF16: break;
+      case ElementType::TF32: case ElementType::I8: case ElementType::F8E4M3FN: case ElementType::F8E5M2: ring.sync = true; break;
+      default: return fail(why, "products of " + std::string(info(e).name) + " have no ring");
+    }
+    ring.element = e;
+    ring.element_bytes = info(e).storage;
     ring.m_bits = log2_of(shape_r[0]);
     ring.n_bits = log2_of(shape_r[1]);
     ring.k_bits = log2_of(shape_a[1]);
-    if (ring.m_bits < 6 || ring.n_bits < 3 || ring.k_bits < 4) return fail(why, "the tile is smaller than m64n8k16");
+    const unsigned k_step = 5 - log2_of(ring.element_bytes);  // every instruction takes 32 bytes of K
+    if (ring.m_bits < 4 || ring.n_bits < 3 || ring.k_bits < k_step) return fail(why, "the tile is smaller than one instruction");
     if (!carried(ring)) return fail(why, "the accumulator is used otherwise in the loop");
+    if (ring.m_bits < 6) ring.sync = true;
     // 128 accumulator registers a thread at most; two warpgroups where there are rows for both.
     ring.group_bits = ring.m_bits >= 7 || ring.m_bits + ring.n_bits > 14 ? 1 : 0;
-    if (ring.m_bits + ring.n_bits - 7 - ring.group_bits > 7) return fail(why, "the accumulator needs more than 128 registers a thread");
-    if (ring.n_bits - (ring.group_bits - std::min(ring.group_bits, ring.m_bits - 6)) > 8) return fail(why, "the tile has more than 256 columns");
+    if (!ring.sync && (ring.m_bits + ring.n_bits - 7 - ring.group_bits > 7 || ring.n_bits - (ring.group_bits - std::min(ring.group_bits, ring.m_bits - 6)) > 8))
+      ring.sync = true;
+    if (ring.sync && ring.m_bits + ring.n_bits > 15) return fail(why, "the accumulator needs more than 128 registers a thread");
+    element_bytes_ = ring.element_bytes;
     if (!operand(operands[0], ring.k_bits, ring.m_bits, false, ring.a, why) || !operand(operands[1], ring.n_bits, ring.k_bits, true, ring.b, why)) return std::nullopt;
     for (const InstId load : {ring.a.load, ring.b.load})
       for (const ValueId v : f_.group(load, 1))
@@ -82,7 +92,7 @@ class RingFinder {
   bool harmless(InstId i) const {
     switch (f_.insts[i].op) {
       case Opcode::LoadViewTko: case Opcode::Reshape: case Opcode::Permute: case Opcode::Constant: case Opcode::MakeToken: case Opcode::JoinTokens:
-      case Opcode::Continue: case Opcode::Assume: case Opcode::MakePartitionView: case Opcode::MakeTensorView:
+      case Opcode::FToF: case Opcode::Continue: case Opcode::Assume: case Opcode::MakePartitionView: case Opcode::MakeTensorView:
         return true;
       default: return is_elementwise(f_.insts[i].op) && m_.types.is_scalar(f_.type(f_.result(i)));
     }
@@ -105,6 +115,7 @@ class RingFinder {
   bool operand(ValueId v, unsigned minor_bits, unsigned major_bits, bool is_b, RingPlan::Operand& out, std::string& why) {
     // to[bit of the value at hand] = bit of the operand.
     std::vector<int> to(minor_bits + major_bits);
+    bool rounds = false;
     for (size_t k = 0; k < to.size(); ++k) to[k] = static_cast<int>(k);
     for (;;) {
       const InstId i = def_[v];
@@ -123,6 +134,9 @@ class RingFinder {
         std::vector<int> next(to.size());
         for (size_t k = 0; k < to.size(); ++k) next[k] = to[static_cast<size_t>(moved.reg[k])];
         to = next;
+      } else if (op == Opcode::FToF && m_.types.element_of(f_.type(v)) == ElementType::TF32 && m_.types.element_of(f_.type(f_.operands(i)[0])) == ElementType::F32 &&
+                 f_.attr(i, static_cast<size_t>(attr_index(f_.def(i), "rounding_mode"))) == 0) {
+        rounds = true;  // bulk copies round to nearest even on the way
       } else if (op != Opcode::Reshape) {
         return bad(why, "an operand passes through " + std::string(f_.def(i).name));
       }
@@ -162,7 +176,7 @@ class RingFinder {
     if (!inner_is_minor && !(contiguous_at(inner, minor_bits) && contiguous_at(outer, 0))) return bad(why, "an operand's elements are rearranged");
     // A is M x K, so its minor dimension is K; B is K x N.
     out.mn_major = inner_is_minor == is_b;
-    const int64_t inner_bytes = t.shape[static_cast<size_t>(inner)] * 2;
+    const int64_t inner_bytes = t.shape[static_cast<size_t>(inner)] * element_bytes_;
     if (inner_bytes < 32) return bad(why, "an operand's rows are shorter than 32 bytes");
     out.row_bytes = static_cast<uint32_t>(std::min<int64_t>(inner_bytes, 128));
     out.panels = static_cast<uint32_t>(inner_bytes / out.row_bytes);
@@ -172,11 +186,12 @@ class RingFinder {
     TensorMapSpec map;
     map.element = m_.types.element_of(f_.type(view));
     map.swizzle = out.swizzle();
+    map.round_tf32 = rounds;
     if (!arguments(view, map, t, static_cast<size_t>(t.dim_map[static_cast<size_t>(inner)]), out, why)) return false;
     // Innermost first: the contiguous dimension, then the others from the last.
     for (size_t d = 0; d < out.tile_dim.size(); ++d) {
       const int k = out.tile_dim[d];
-      map.box.push_back(k == inner ? out.row_bytes / 2 : k == outer ? out.rows : 1);
+      map.box.push_back(k == inner ? out.row_bytes / element_bytes_ : k == outer ? out.rows : 1);
     }
     out.map = static_cast<unsigned>(plan_.maps.size() + pending_.size());
     pending_.push_back(std::move(map));
@@ -274,6 +289,7 @@ class RingFinder {
   std::vector<InstId> def_;
   std::vector<uint32_t> uses_;
   InstId loop_ = kNone;
+  unsigned element_bytes_ = 2;
 
  public:
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
@@ -286,6 +302,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   if (!target.wgmma() || !target.tma() || (forced != options.plan.end() && forced->second == "off")) return;
   RingFinder finder(m, f, plan);
   unsigned group_bits = 0;
+  bool groups_chosen = false;
   for (InstId i = 0; i < f.insts.size(); ++i) {
     if (f.insts[i].op != Opcode::For) continue;
     InstId mma = kNone;
@@ -296,14 +313,17 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       if (mma != kNone) why[mma] = reason;
       continue;
     }
-    if (!plan.rings.empty() && ring->group_bits != group_bits) {
+    if (!ring->sync && groups_chosen && ring->group_bits != group_bits) {
       why[mma] = "another loop of the kernel uses another number of warpgroups";
       continue;
     }
-    group_bits = ring->group_bits;
+    if (!ring->sync) {
+      group_bits = ring->group_bits;
+      groups_chosen = true;
+      plan.warp_bits = 2 + group_bits;
+    }
     if (const auto it = options.plan.find("stages"); it != options.plan.end()) ring->stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, ring->stages);
     plan.ring_bytes = ring->end();
-    plan.warp_bits = 2 + group_bits;
     plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
     plan.rings.emplace(i, *std::move(ring));
   }

@@ -2,6 +2,10 @@
 //
 // Stage numbers count on over all runs of the loop in the kernel, so that mbarrier phases never start anew: number n uses stage n % stages
 // in its round n / stages.
+#include <algorithm>
+#include <functional>
+#include <map>
+
 #include "backend/ptx/device_hopper.h"
 #include "backend/ptx/lowering.h"
 
@@ -61,12 +65,275 @@ void prepare_rings(Lowering& x) {
     for (const auto& [loop, r] : x.plan.rings)
       for (unsigned s = 0; s < r.stages; ++s) {
         h.mbarrier_init(full(x, r, x.i32(s)), 1);
-        h.mbarrier_init(empty(x, r, x.i32(s)), 1u << r.group_bits);
+        h.mbarrier_init(empty(x, r, x.i32(s)), r.sync ? 1u << x.plan.warp_bits : 1u << r.group_bits);
       }
     h.fence_mbarrier_init();
   });
   x.barrier();
 }
+
+namespace {
+
+/// What both kinds of consumers need of the loop around them.
+struct RingRun {
+  Value *base, *trips, *producer;
+  std::function<void(Value*)> issue;   ///< fills the stage of a trip; by the producer
+};
+
+/// Products by wgmma straight from the stages.
+Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value) {
+  llvm::IRBuilder<>& b = x.b;
+  HopperOps& h = *hopper_ops(x.d);
+  llvm::Type* i32 = b.getInt32Ty();
+  Value *base = run.base, *trips = run.trips, *producer = run.producer;
+  // One accumulator for every 64 rows of this warpgroup.
+  const unsigned groups_m = std::min(r.group_bits, r.m_bits - 6), groups_n = r.group_bits - groups_m;
+  const unsigned blocks = 1u << (r.m_bits - 6 - groups_m), n = 1u << (r.n_bits - groups_n);
+  const Layout& l = x.plan.mma.at(r.mma).result;
+  // An accumulator that starts at zero is not written: the first product overwrites it.
+  const bool from_zero = x.is_zero(init_value);
+  const Values init = from_zero ? Values() : x.get(init_value, l);
+  std::vector<WgmmaAccumulator> acc;
+  std::vector<WgmmaAccumulator*> in_flight;
+  for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(r.element == ElementType::BF16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
+  const size_t regs = acc[0].registers();
+  for (unsigned k = 0; k < blocks; ++k) in_flight.push_back(&acc[k]);
+  const Walk wa = walk(r.a, 64), wb = walk(r.b, n);
+  Value* group = h.warp_uniform(b.CreateLShr(x.warp(), x.i32(2)));
+  Value* my_a = groups_m ? b.CreateMul(group, x.i32(wa.block * blocks)) : x.i32(r.a.offset);
+  Value* my_b = b.CreateAdd(x.i32(r.b.offset), groups_n ? b.CreateMul(group, x.i32(wb.block)) : static_cast<Value*>(x.i32(0)));
+  Value* speaker = b.CreateICmpEQ(b.CreateAnd(x.thread(), x.i32(127)), x.i32(0));
+
+  const auto trip_var = x.var(i32);
+  x.store(trip_var, x.i32(0));
+  // The products have one way in and one way out: where paths with and without them met before the wait, ptxas would serialise every
+  // product of the kernel (its message C7514).
+  std::vector<Lowering::Var> vars(blocks * regs);
+  for (auto& v : vars) v = x.var(b.getFloatTy());
+  llvm::BasicBlock *enter = x.block("products"), *skip = x.block("no.products"), *after = x.block("after.products");
+  b.CreateCondBr(b.CreateICmpNE(trips, x.i32(0)), enter, skip);
+  b.SetInsertPoint(skip);
+  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], from_zero ? llvm::ConstantFP::get(b.getFloatTy(), 0.0) : init[k]);
+  b.CreateBr(after);
+  b.SetInsertPoint(enter);
+  for (unsigned k = 0; k < blocks; ++k)
+    if (!from_zero) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
+  llvm::BasicBlock *top = x.block("ring"), *done = x.block("drained");
+  b.CreateBr(top);
+  b.SetInsertPoint(top);
+  Value* trip = x.load(trip_var);
+  Value* number = b.CreateAdd(base, trip);
+  Value* s = b.CreateURem(number, x.i32(r.stages));
+  h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
+  h.wgmma_fence();
+  Value* from = stage(x, r, s);
+  Value* earlier = b.CreateICmpNE(trip, x.i32(0));
+  Value *from_a = b.CreateAdd(from, my_a), *from_b = b.CreateAdd(from, my_b);
+  for (uint32_t k = 0; k < 1u << (r.k_bits - 4); ++k)
+    for (unsigned m = 0; m < blocks; ++m)
+      h.wgmma(acc[m], {descriptor(x, from_a, wa.offset(k) + m * wa.block, wa.fields), {}, r.a.mn_major, false},
+              {descriptor(x, from_b, wb.offset(k), wb.fields), {}, r.b.mn_major, false}, from_zero && k == 0 ? earlier : nullptr);
+  h.wgmma_commit();
+  // The products of the trip before are done: its stage is empty and can be filled for a later trip.
+  h.wgmma_wait(1, in_flight);
+  x.if_then(b.CreateAnd(speaker, earlier), [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(number, x.i32(1)), x.i32(r.stages)))); });
+  Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
+  x.if_then(b.CreateAnd(producer, b.CreateAnd(earlier, b.CreateICmpULT(ahead, trips))), [&] { run.issue(ahead); });
+  h.warp_sync();
+  Value* next = b.CreateAdd(trip, x.i32(1));
+  x.store(trip_var, next);
+  b.CreateCondBr(b.CreateICmpULT(next, trips), top, done);
+  b.SetInsertPoint(done);
+  h.wgmma_wait(0, in_flight);
+  Value* end = b.CreateAdd(base, trips);
+  x.if_then(speaker, [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(end, x.i32(1)), x.i32(r.stages)))); });
+  h.warp_sync();
+  size_t at_var = 0;
+  for (auto& a : acc)
+    for (Value* v : h.wgmma_read(a)) x.store(vars[at_var++], v);
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  Values out;
+  for (const auto& v : vars) out.push_back(x.load(v));
+  return out;
+}
+
+/// Products by mma.sync: every warp reads its fragments from the stage.
+class SyncConsumer {
+ public:
+  SyncConsumer(Lowering& x, const RingPlan& r, InstId mma) : x_(x), b_(x.b), r_(r), mma_(mma), p_(x.plan.mma.at(mma)) {
+    Layout warps = p_.result;
+    for (int8_t& k : warps.lane) k = kCopies;
+    const auto shape = x.shape(x.f.result(mma));
+    warp_m_ = x.thread_coordinate(warps, shape, 0);
+    warp_n_ = x.thread_coordinate(warps, shape, 1);
+    const unsigned regs = p_.result.registers();
+    // Register bits beyond the instruction's four accumulators count tiles along n, then along m.
+    for (unsigned k = 0; k < regs; k += 4) {
+      const uint32_t m = Lowering::register_coordinate(p_.result, shape, 0, k), n = Lowering::register_coordinate(p_.result, shape, 1, k);
+      if (std::find(tiles_m_.begin(), tiles_m_.end(), m) == tiles_m_.end()) tiles_m_.push_back(m);
+      if (std::find(tiles_n_.begin(), tiles_n_.end(), n) == tiles_n_.end()) tiles_n_.push_back(n);
+    }
+  }
+
+  /// Adds the products of one stage to the accumulators.
+  void stage(Value* from, Values& acc) {
+    for (uint32_t k = 0; k < 1u << (r_.k_bits + log2_of(r_.element_bytes) - 5); ++k) {
+      std::vector<Values> a, bb;
+      for (const uint32_t m : tiles_m_) a.push_back(fragment(r_.a, from, b_.CreateAdd(warp_m_, x_.i32(m)), k, false));
+      for (size_t n = 0; n < tiles_n_.size(); n += 2) {
+        // Two neighbouring tiles of eight columns in one read.
+        const bool pair = n + 1 < tiles_n_.size();
+        const Values both = fragment(r_.b, from, b_.CreateAdd(warp_n_, x_.i32(tiles_n_[n])), k, true, pair);
+        bb.push_back({both[0], both[1]});
+        if (pair) bb.push_back({both[2], both[3]});
+      }
+      for (size_t m = 0; m < a.size(); ++m)
+        for (size_t n = 0; n < bb.size(); ++n) product(a[m], bb[n], acc, (m * bb.size() + n) * 4);
+    }
+  }
+
+ private:
+  /// 32 bytes of K of 16 rows (B: of 8 or 16 columns), as 32-bit words: A's four, B's two for each 8 columns.
+  Values fragment(const RingPlan::Operand& o, Value* from, Value* first, uint32_t k, bool is_b, bool pair = true) {
+    return o.mn_major ? across(o, from, first, k, is_b, pair) : along(o, from, first, k, is_b, pair);
+  }
+
+  Value* place(const RingPlan::Operand& o, Value* from, Value* row, Value* byte) {
+    // Panels of row_bytes; the swizzle exchanges address bits 4.. with bits 7...
+    Value* panel = b_.CreateMul(b_.CreateUDiv(byte, x_.i32(o.row_bytes)), x_.i32(o.panel_bytes()));
+    Value* at = b_.CreateAdd(b_.CreateAdd(panel, b_.CreateMul(row, x_.i32(o.row_bytes))), b_.CreateURem(byte, x_.i32(o.row_bytes)));
+    const uint32_t mask = (1u << o.swizzle()) - 1;
+    at = b_.CreateXor(at, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(at, x_.i32(7)), x_.i32(mask)), x_.i32(4)));
+    return b_.CreateAdd(b_.CreateAdd(from, x_.i32(o.offset)), at);
+  }
+
+  /// Rows run along K: ldmatrix moves 16 bytes of a row to four lanes, whatever the element type.
+  Values along(const RingPlan::Operand& o, Value* from, Value* first, uint32_t k, bool is_b, bool pair) {
+    Value* lane = x_.lane();
+    Value *low = b_.CreateAnd(lane, x_.i32(7)), *bit3 = b_.CreateAnd(b_.CreateLShr(lane, x_.i32(3)), x_.i32(1)), *bit4 = b_.CreateLShr(lane, x_.i32(4));
+    Value* row = b_.CreateAdd(low, b_.CreateShl(is_b ? bit4 : bit3, x_.i32(3)));
+    if (is_b && !pair) row = low;
+    Value* byte = b_.CreateAdd(b_.CreateShl(is_b ? bit3 : bit4, x_.i32(4)), x_.i32(32 * k));
+    return x_.d.ldmatrix(is_b && !pair ? 2 : 4, false, place(o, from, b_.CreateAdd(first, row), byte));
+  }
+
+  /// Rows run along M or N. 16-bit elements are transposed on the way; others are gathered one by one.
+  Values across(const RingPlan::Operand& o, Value* from, Value* first, uint32_t k, bool is_b, bool pair) {
+    const unsigned size = r_.element_bytes;
+    Value* lane = x_.lane();
+    if (size == 2) {
+      Value *low = b_.CreateAnd(lane, x_.i32(7)), *bit3 = b_.CreateAnd(b_.CreateLShr(lane, x_.i32(3)), x_.i32(1)), *bit4 = b_.CreateLShr(lane, x_.i32(4));
+      Value* row = b_.CreateAdd(b_.CreateAdd(low, b_.CreateShl(is_b ? bit3 : bit4, x_.i32(3))), x_.i32(16 * k));
+      Value* column = is_b && !pair ? first : b_.CreateAdd(first, b_.CreateShl(is_b ? bit4 : bit3, x_.i32(3)));
+      return x_.d.ldmatrix(is_b && !pair ? 2 : 4, true, place(o, from, row, b_.CreateShl(column, x_.i32(1))));
+    }
+    Value *g = b_.CreateLShr(lane, x_.i32(2)), *t = b_.CreateAnd(lane, x_.i32(3));
+    const unsigned per_word = 4 / size, k_half = 16 / size;  // elements of K in a word, and in half the fragment
+    llvm::Type* type = b_.getIntNTy(8 * size);
+    Values out;
+    for (unsigned word = 0; word < (is_b && !pair ? 2u : 4u); ++word) {
+      // A: rows first, then the second half of K; B: the halves of K, then the next eight columns.
+      const unsigned half = is_b ? word & 1 : word >> 1, eight = is_b ? word >> 1 : word & 1;
+      Value* column = b_.CreateAdd(b_.CreateAdd(first, g), x_.i32(8 * eight));
+      Value* packed = nullptr;
+      for (unsigned e = 0; e < per_word; ++e) {
+        Value* row = b_.CreateAdd(b_.CreateMul(t, x_.i32(per_word)), x_.i32(k * 2 * k_half + half * k_half + e));
+        Value* v = b_.CreateZExt(x_.d.load_shared(type, 1, place(o, from, row, b_.CreateMul(column, x_.i32(size))))[0], b_.getInt32Ty());
+        packed = packed ? b_.CreateOr(packed, b_.CreateShl(v, 8 * size * e)) : v;
+      }
+      out.push_back(packed);
+    }
+    return out;
+  }
+
+  void product(const Values& a, const Values& bb, Values& acc, size_t at) {
+    const auto add = [&](MmaKind kind, const Values& p, const Values& q) {
+      const Values c(acc.begin() + static_cast<std::ptrdiff_t>(at), acc.begin() + static_cast<std::ptrdiff_t>(at + 4));
+      const Values d = x_.d.mma(kind, p, q, c);
+      std::copy(d.begin(), d.end(), acc.begin() + static_cast<std::ptrdiff_t>(at));
+    };
+    switch (r_.element) {
+      case ElementType::F16: return add(MmaKind::F16F32, a, bb);
+      case ElementType::BF16: return add(MmaKind::BF16F32, a, bb);
+      case ElementType::TF32: return add(MmaKind::TF32F32, a, bb);
+      case ElementType::I8: {
+        const auto sign = [&](const char* name) { return x_.f.attr(mma_, static_cast<size_t>(attr_index(x_.f.def(mma_), name))) != 0; };
+        const bool sa = sign("signedness_lhs"), sb = sign("signedness_rhs");
+        return add(sa ? (sb ? MmaKind::S8 : MmaKind::S8U8) : sb ? MmaKind::U8S8 : MmaKind::U8, a, bb);
+      }
+      default: {
+        // f8 as f16: a word's two pairs become the two halves of K of one product. K is rearranged alike in both operands.
+        add(MmaKind::F16F32, {wide(a[0], 0), wide(a[1], 0), wide(a[0], 1), wide(a[1], 1)}, {wide(bb[0], 0), wide(bb[0], 1)});
+        add(MmaKind::F16F32, {wide(a[2], 0), wide(a[3], 0), wide(a[2], 1), wide(a[3], 1)}, {wide(bb[1], 0), wide(bb[1], 1)});
+      }
+    }
+  }
+
+  /// Two f8 of a word, the lower or the upper ones, as two f16.
+  Value* wide(Value* word, unsigned upper) {
+    const auto key = std::pair(word, upper);
+    if (const auto it = widened_.find(key); it != widened_.end()) return it->second;
+    Value* out = nullptr;
+    for (unsigned k = 0; k < 2; ++k) {
+      Value* byte = b_.CreateTrunc(b_.CreateLShr(word, 16 * upper + 8 * k), b_.getInt8Ty());
+      Value* half = b_.CreateZExt(b_.CreateBitCast(convert_float(x_.d, r_.element, ElementType::F16, byte), b_.getInt16Ty()), b_.getInt32Ty());
+      out = out ? b_.CreateOr(out, b_.CreateShl(half, 16)) : half;
+    }
+    return widened_[key] = out;
+  }
+
+  Lowering& x_;
+  llvm::IRBuilder<>& b_;
+  const RingPlan& r_;
+  InstId mma_;
+  const MmaPlan& p_;
+  Value *warp_m_ = nullptr, *warp_n_ = nullptr;
+  std::vector<uint32_t> tiles_m_, tiles_n_;
+  std::map<std::pair<Value*, unsigned>, Value*> widened_;
+};
+
+Values multiply_by_warp(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value) {
+  llvm::IRBuilder<>& b = x.b;
+  HopperOps& h = *hopper_ops(x.d);
+  llvm::Type* i32 = b.getInt32Ty();
+  SyncConsumer consumer(x, r, r.mma);
+  const Values init = x.get(init_value, x.plan.mma.at(r.mma).result);
+  std::vector<Lowering::Var> vars;
+  for (Value* v : init) {
+    vars.push_back(x.var(v->getType()));
+    x.store(vars.back(), v);
+  }
+  Value* speaker = b.CreateICmpEQ(x.lane(), x.i32(0));
+  const auto trip_var = x.var(i32);
+  x.store(trip_var, x.i32(0));
+  llvm::BasicBlock *top = x.block("ring"), *done = x.block("drained");
+  b.CreateCondBr(b.CreateICmpNE(run.trips, x.i32(0)), top, done);
+  b.SetInsertPoint(top);
+  Value* trip = x.load(trip_var);
+  Value* number = b.CreateAdd(run.base, trip);
+  Value* s = b.CreateURem(number, x.i32(r.stages));
+  h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
+  Values acc;
+  for (const auto& v : vars) acc.push_back(x.load(v));
+  consumer.stage(stage(x, r, s), acc);
+  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], acc[k]);
+  h.warp_sync();
+  x.if_then(speaker, [&] { h.mbarrier_arrive(empty(x, r, s)); });
+  // The stage of the trip before is refilled: by now the other warps have left it, too, or soon will.
+  Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
+  x.if_then(b.CreateAnd(run.producer, b.CreateAnd(b.CreateICmpNE(trip, x.i32(0)), b.CreateICmpULT(ahead, run.trips))), [&] { run.issue(ahead); });
+  h.warp_sync();
+  Value* next = b.CreateAdd(trip, x.i32(1));
+  x.store(trip_var, next);
+  b.CreateCondBr(b.CreateICmpULT(next, run.trips), top, done);
+  b.SetInsertPoint(done);
+  Values out;
+  for (const auto& v : vars) out.push_back(x.load(v));
+  return out;
+}
+
+}  // namespace
 
 bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   const Function& f = x.f;
@@ -116,7 +383,7 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
       }
       for (uint32_t p = 0; p < o->panels; ++p) {
         Values here = start;
-        if (p > 0) here[0] = b.CreateAdd(here[0], x.i32(p * o->row_bytes / 2));
+        if (p > 0) here[0] = b.CreateAdd(here[0], x.i32(p * o->row_bytes / r.element_bytes));
         h.tma_load(x.map_address(o->map), here, b.CreateAdd(stage(x, r, s), x.i32(o->offset + p * o->panel_bytes())), full(x, r, s));
       }
     }
@@ -139,76 +406,10 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   });
   h.warp_sync();
 
-  // One accumulator for every 64 rows of this warpgroup.
-  const unsigned groups_m = std::min(r.group_bits, r.m_bits - 6), groups_n = r.group_bits - groups_m;
-  const unsigned blocks = 1u << (r.m_bits - 6 - groups_m), n = 1u << (r.n_bits - groups_n);
+  const RingRun run{base, trips, producer, issue};
   const Layout& l = x.plan.mma.at(r.mma).result;
-  // An accumulator that starts at zero is not written: the first product overwrites it.
-  const bool from_zero = x.is_zero(operands[3 + r.carried]);
-  const Values init = from_zero ? Values() : x.get(operands[3 + r.carried], l);
-  std::vector<WgmmaAccumulator> acc;
-  std::vector<WgmmaAccumulator*> in_flight;
-  for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(r.bf16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
-  const size_t regs = acc[0].registers();
-  for (unsigned k = 0; k < blocks; ++k) in_flight.push_back(&acc[k]);
-  const Walk wa = walk(r.a, 64), wb = walk(r.b, n);
-  Value* group = h.warp_uniform(b.CreateLShr(x.warp(), x.i32(2)));
-  Value* my_a = groups_m ? b.CreateMul(group, x.i32(wa.block * blocks)) : x.i32(r.a.offset);
-  Value* my_b = b.CreateAdd(x.i32(r.b.offset), groups_n ? b.CreateMul(group, x.i32(wb.block)) : static_cast<Value*>(x.i32(0)));
-  Value* speaker = b.CreateICmpEQ(b.CreateAnd(x.thread(), x.i32(127)), x.i32(0));
-
-  const auto trip_var = x.var(i32);
-  x.store(trip_var, x.i32(0));
-  // The products have one way in and one way out: where paths with and without them met before the wait, ptxas would serialise every
-  // product of the kernel (its message C7514).
-  std::vector<Lowering::Var> vars(blocks * regs);
-  for (auto& v : vars) v = x.var(b.getFloatTy());
-  llvm::BasicBlock *enter = x.block("products"), *skip = x.block("no.products"), *after = x.block("after.products");
-  b.CreateCondBr(b.CreateICmpNE(trips, x.i32(0)), enter, skip);
-  b.SetInsertPoint(skip);
-  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], from_zero ? llvm::ConstantFP::get(b.getFloatTy(), 0.0) : init[k]);
-  b.CreateBr(after);
-  b.SetInsertPoint(enter);
-  for (unsigned k = 0; k < blocks; ++k)
-    if (!from_zero) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
-  llvm::BasicBlock *top = x.block("ring"), *done = x.block("drained");
-  b.CreateBr(top);
-  b.SetInsertPoint(top);
-  Value* trip = x.load(trip_var);
-  Value* number = b.CreateAdd(base, trip);
-  Value* s = b.CreateURem(number, x.i32(r.stages));
-  h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
-  h.wgmma_fence();
-  Value* from = stage(x, r, s);
-  Value* earlier = b.CreateICmpNE(trip, x.i32(0));
-  Value *from_a = b.CreateAdd(from, my_a), *from_b = b.CreateAdd(from, my_b);
-  for (uint32_t k = 0; k < 1u << (r.k_bits - 4); ++k)
-    for (unsigned m = 0; m < blocks; ++m)
-      h.wgmma(acc[m], {descriptor(x, from_a, wa.offset(k) + m * wa.block, wa.fields), {}, r.a.mn_major, false},
-              {descriptor(x, from_b, wb.offset(k), wb.fields), {}, r.b.mn_major, false}, from_zero && k == 0 ? earlier : nullptr);
-  h.wgmma_commit();
-  // The products of the trip before are done: its stage is empty and can be filled for a later trip.
-  h.wgmma_wait(1, in_flight);
-  x.if_then(b.CreateAnd(speaker, earlier), [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(number, x.i32(1)), x.i32(r.stages)))); });
-  Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
-  x.if_then(b.CreateAnd(producer, b.CreateAnd(earlier, b.CreateICmpULT(ahead, trips))), [&] { issue(ahead); });
-  h.warp_sync();
-  Value* next = b.CreateAdd(trip, x.i32(1));
-  x.store(trip_var, next);
-  b.CreateCondBr(b.CreateICmpULT(next, trips), top, done);
-  b.SetInsertPoint(done);
-  h.wgmma_wait(0, in_flight);
-  Value* end = b.CreateAdd(base, trips);
-  x.if_then(speaker, [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(end, x.i32(1)), x.i32(r.stages)))); });
-  h.warp_sync();
-  x.store(x.ring_position_.at(i), end);
-  size_t at_var = 0;
-  for (auto& a : acc)
-    for (Value* v : h.wgmma_read(a)) x.store(vars[at_var++], v);
-  b.CreateBr(after);
-  b.SetInsertPoint(after);
-  Values out;
-  for (const auto& v : vars) out.push_back(x.load(v));
+  const Values out = r.sync ? multiply_by_warp(x, r, run, operands[3 + r.carried]) : multiply_by_group(x, r, run, operands[3 + r.carried]);
+  x.store(x.ring_position_.at(i), b.CreateAdd(base, trips));
   const ValueId result = f.result(i, r.carried);
   x.set(result, x.convert(out, x.element(result), l, x.layout(result), element_bits(x.shape(result))));
   return ok;
