@@ -5,14 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "tools/cli_docs.h"
 #include "tools/cli_files.h"
 #include "tools/cli_options.h"
 #include "vm/ir/valid_module.h"
@@ -164,9 +167,26 @@ int unpack(int argc, const char* const* argv) {
   return report(diags, {});
 }
 
+constexpr std::pair<const char*, const char*> kSuiteCommands[] = {
+    {"run", "Judge an implementation"},
+    {"list", "Print the names of the cases that run would take"},
+    {"export", "Write the cases as a folder of portable tests"},
+    {"record", "Make a case of a launch, checked by a second engine or an oracle"},
+    {"merge", "Put reports of shards together"},
+    {"diff", "Compare reports"},
+    {"unpack", "Write a launch's kernel and arrays into a folder"},
+};
+
 }  // namespace
 
 int conformance_command(int argc, const char* const* argv) {
+  if (describing()) {
+    // The suite's own program, written in Python, reads the command line; here is what manual pages and completions say of it.
+    CLI::App app{"Judge implementations of Tile IR", "tilevm conformance"};
+    for (const auto& [name, about] : kSuiteCommands) app.add_subcommand(name, about);
+    take_description(app);
+    return 0;
+  }
   if (argc > 1 && std::string_view(argv[1]) == "unpack") return unpack(argc - 1, argv + 1);
   const fs::path suite = find_suite();
   if (suite.empty())

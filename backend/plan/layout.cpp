@@ -235,8 +235,8 @@ ConvertKind convert_kind(const Layout& from, const Layout& to) {
   return covers(from.lane, to.lane) ? ConvertKind::Registers : ConvertKind::Warp;
 }
 
-uint32_t padded_offset(uint32_t byte) { return byte + byte / 128 * 16; }
+uint32_t padded_offset(uint32_t byte, uint32_t row) { return byte + byte / row * 16; }
 
-uint32_t convert_bytes(unsigned bits, unsigned element_bytes) { return padded_offset((1u << bits) * element_bytes); }
+uint32_t convert_bytes(unsigned bits, unsigned element_bytes, uint32_t row) { return padded_offset((1u << bits) * element_bytes, row) + 16; }
 
 }  // namespace tile

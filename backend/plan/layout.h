@@ -82,9 +82,9 @@ enum class ConvertKind : uint8_t {
 };
 [[nodiscard]] ConvertKind convert_kind(const Layout& from, const Layout& to);
 /// Shared-memory bytes that a Shared conversion of 2^bits elements needs.
-[[nodiscard]] uint32_t convert_bytes(unsigned bits, unsigned element_bytes);
-/// Byte offset of an element in that memory: 16 bytes of padding behind every 128. Linear: offset(a | b) = offset(a) + offset(b) for
-/// disjoint a and b as long as the padding terms do not carry, which the row size guarantees.
-[[nodiscard]] uint32_t padded_offset(uint32_t byte);
+[[nodiscard]] uint32_t convert_bytes(unsigned bits, unsigned element_bytes, uint32_t row = 128);
+/// Byte offset of an element in that memory: 16 bytes of padding behind every `row` bytes (a power of two, at least 128), so that the rows
+/// of a tile whose rows are that long begin in different banks. Linear: offset(a | b) = offset(a) + offset(b) for disjoint a and b.
+[[nodiscard]] uint32_t padded_offset(uint32_t byte, uint32_t row = 128);
 
 }  // namespace tile

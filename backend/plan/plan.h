@@ -54,11 +54,13 @@ struct RingPlan {
   unsigned m_bits = 0, n_bits = 0, k_bits = 0, group_bits = 0;
   Operand a, b;
   unsigned stages = 0;
-  uint32_t offset = 0;                ///< of the first stage from the start of shared memory, a multiple of 1,024
+  uint32_t barriers = 0;              ///< offset of the full barriers in shared memory; the empty ones follow
   uint32_t stage_bytes = 0;
   std::vector<InstId> index_slice;    ///< scalar instructions of the body that the loads' indices need, in order
-  [[nodiscard]] uint32_t barriers() const { return offset + stages * stage_bytes; }   ///< full barriers, then empty ones
-  [[nodiscard]] uint32_t end() const { return (barriers() + 16 * stages + 1023) & ~1023u; }
+  /// Of the first stage: behind the barriers of all rings. Rings are never under way together, so their stages share memory, also with the
+  /// scratch space.
+  static constexpr uint32_t kFirstStage = 1024;
+  [[nodiscard]] uint32_t end() const { return kFirstStage + stages * stage_bytes; }
 };
 
 struct KernelPlan {
@@ -67,7 +69,7 @@ struct KernelPlan {
   std::map<InstId, MmaPlan> mma;
   std::map<InstId, RingPlan> rings;       ///< by loop
   std::vector<TensorMapSpec> maps;
-  uint32_t ring_bytes = 0;                ///< of all rings; the scratch space follows
+  uint32_t ring_bytes = 0;                ///< barriers and the longest ring
   std::vector<Remark> remarks;
 
   [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }

@@ -9,7 +9,7 @@ namespace tile {
 namespace {
 
 constexpr uint32_t kSharedBytes = 227 * 1024;
-constexpr uint32_t kScratchReserve = 16 * 1024;  // for conversions outside the loop
+constexpr size_t kMaxRings = 8;                  // their barriers fill the first KiB
 constexpr unsigned kMaxStages = 6;
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
 
@@ -73,9 +73,9 @@ class RingFinder {
     ring.index_slice.erase(std::unique(ring.index_slice.begin(), ring.index_slice.end()), ring.index_slice.end());
     ring.b.offset = (ring.a.bytes() + 1023) & ~1023u;
     ring.stage_bytes = (ring.b.offset + ring.b.bytes() + 1023) & ~1023u;
-    ring.offset = plan_.ring_bytes;
-    const uint32_t room = kSharedBytes - kScratchReserve - 1024 - std::min(plan_.ring_bytes, kSharedBytes - kScratchReserve - 1024);
-    ring.stages = std::min(kMaxStages, room / ring.stage_bytes);
+    if (plan_.rings.size() == kMaxRings) return fail(why, "the kernel has eight rings already");
+    ring.barriers = static_cast<uint32_t>(plan_.rings.size()) * 16 * kMaxStages;
+    ring.stages = std::min(kMaxStages, (kSharedBytes - RingPlan::kFirstStage) / ring.stage_bytes);
     if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
     return ring;
   }
@@ -323,7 +323,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       plan.warp_bits = 2 + group_bits;
     }
     if (const auto it = options.plan.find("stages"); it != options.plan.end()) ring->stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, ring->stages);
-    plan.ring_bytes = ring->end();
+    plan.ring_bytes = std::max(plan.ring_bytes, ring->end());
     plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
     plan.rings.emplace(i, *std::move(ring));
   }

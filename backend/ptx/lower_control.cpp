@@ -85,7 +85,7 @@ bool lower_control(Lowering& x, InstId i) {
       x.set(r.first_arg, {x.load(iv)});
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, args[k], frame.args[k]));
       // What an earlier iteration did may still be pending when this one starts.
-      x.pending_reads_ = x.pending_writes_ = true;
+      x.pending_reads_ = x.pending_writes_ = x.scratch_used_ = true;
       x.loops_.push_back(frame);
       bool ended = false;
       if (!x.region(r, &ended)) return false;
@@ -116,7 +116,7 @@ bool lower_control(Lowering& x, InstId i) {
       b.CreateBr(frame.next);
       b.SetInsertPoint(frame.next);
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, args[k], frame.args[k]));
-      x.pending_reads_ = x.pending_writes_ = true;
+      x.pending_reads_ = x.pending_writes_ = x.scratch_used_ = true;
       x.loops_.push_back(frame);
       bool ended = false;
       if (!x.region(r, &ended)) return false;

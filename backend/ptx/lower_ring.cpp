@@ -12,10 +12,11 @@
 namespace tile {
 namespace {
 
-/// Shared address of an element of the ring.
-Value* at(Lowering& x, const RingPlan& r, uint32_t offset) { return x.b.CreateAdd(x.shared_base(), x.i32(r.offset + offset)); }
-Value* stage(Lowering& x, const RingPlan& r, Value* s) { return x.b.CreateAdd(at(x, r, 0), x.b.CreateMul(s, x.i32(r.stage_bytes))); }
-Value* full(Lowering& x, const RingPlan& r, Value* s) { return x.b.CreateAdd(at(x, r, r.barriers() - r.offset), x.b.CreateShl(s, x.i32(3))); }
+/// Shared addresses.
+Value* stage(Lowering& x, const RingPlan& r, Value* s) {
+  return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(RingPlan::kFirstStage)), x.b.CreateMul(s, x.i32(r.stage_bytes)));
+}
+Value* full(Lowering& x, const RingPlan& r, Value* s) { return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(r.barriers)), x.b.CreateShl(s, x.i32(3))); }
 Value* empty(Lowering& x, const RingPlan& r, Value* s) { return x.b.CreateAdd(full(x, r, s), x.i32(8 * r.stages)); }
 
 /// First word of a matrix descriptor's address field for a shared address; the other fields come from wgmma_descriptor().
@@ -177,8 +178,10 @@ class SyncConsumer {
   }
 
   /// Adds the products of one stage to the accumulators.
-  void stage(Value* from, Values& acc) {
-    for (uint32_t k = 0; k < 1u << (r_.k_bits + log2_of(r_.element_bytes) - 5); ++k) {
+  void stage(Value* from, const std::vector<Lowering::Var>& vars) {
+    const unsigned steps = 1u << (r_.k_bits + log2_of(r_.element_bytes) - 5);
+    const auto step = [&](Value* k) {
+      widened_.clear();
       std::vector<Values> a, bb;
       for (const uint32_t m : tiles_m_) a.push_back(fragment(r_.a, from, b_.CreateAdd(warp_m_, x_.i32(m)), k, false));
       for (size_t n = 0; n < tiles_n_.size(); n += 2) {
@@ -188,14 +191,23 @@ class SyncConsumer {
         bb.push_back({both[0], both[1]});
         if (pair) bb.push_back({both[2], both[3]});
       }
+      Values acc;
+      for (const auto& v : vars) acc.push_back(x_.load(v));
       for (size_t m = 0; m < a.size(); ++m)
         for (size_t n = 0; n < bb.size(); ++n) product(a[m], bb[n], acc, (m * bb.size() + n) * 4);
+      for (size_t k2 = 0; k2 < vars.size(); ++k2) x_.store(vars[k2], acc[k2]);
+    };
+    // Bytes that are gathered one by one are many loads; ahead of all steps at once they would fill the registers.
+    if (r_.element_bytes == 1 && steps > 1) {
+      x_.loop(steps, step);
+    } else {
+      for (unsigned k = 0; k < steps; ++k) step(x_.i32(k));
     }
   }
 
  private:
   /// 32 bytes of K of 16 rows (B: of 8 or 16 columns), as 32-bit words: A's four, B's two for each 8 columns.
-  Values fragment(const RingPlan::Operand& o, Value* from, Value* first, uint32_t k, bool is_b, bool pair = true) {
+  Values fragment(const RingPlan::Operand& o, Value* from, Value* first, Value* k, bool is_b, bool pair = true) {
     return o.mn_major ? across(o, from, first, k, is_b, pair) : along(o, from, first, k, is_b, pair);
   }
 
@@ -209,22 +221,22 @@ class SyncConsumer {
   }
 
   /// Rows run along K: ldmatrix moves 16 bytes of a row to four lanes, whatever the element type.
-  Values along(const RingPlan::Operand& o, Value* from, Value* first, uint32_t k, bool is_b, bool pair) {
+  Values along(const RingPlan::Operand& o, Value* from, Value* first, Value* k, bool is_b, bool pair) {
     Value* lane = x_.lane();
     Value *low = b_.CreateAnd(lane, x_.i32(7)), *bit3 = b_.CreateAnd(b_.CreateLShr(lane, x_.i32(3)), x_.i32(1)), *bit4 = b_.CreateLShr(lane, x_.i32(4));
     Value* row = b_.CreateAdd(low, b_.CreateShl(is_b ? bit4 : bit3, x_.i32(3)));
     if (is_b && !pair) row = low;
-    Value* byte = b_.CreateAdd(b_.CreateShl(is_b ? bit3 : bit4, x_.i32(4)), x_.i32(32 * k));
+    Value* byte = b_.CreateAdd(b_.CreateShl(is_b ? bit3 : bit4, x_.i32(4)), b_.CreateShl(k, x_.i32(5)));
     return x_.d.ldmatrix(is_b && !pair ? 2 : 4, false, place(o, from, b_.CreateAdd(first, row), byte));
   }
 
   /// Rows run along M or N. 16-bit elements are transposed on the way; others are gathered one by one.
-  Values across(const RingPlan::Operand& o, Value* from, Value* first, uint32_t k, bool is_b, bool pair) {
+  Values across(const RingPlan::Operand& o, Value* from, Value* first, Value* k, bool is_b, bool pair) {
     const unsigned size = r_.element_bytes;
     Value* lane = x_.lane();
     if (size == 2) {
       Value *low = b_.CreateAnd(lane, x_.i32(7)), *bit3 = b_.CreateAnd(b_.CreateLShr(lane, x_.i32(3)), x_.i32(1)), *bit4 = b_.CreateLShr(lane, x_.i32(4));
-      Value* row = b_.CreateAdd(b_.CreateAdd(low, b_.CreateShl(is_b ? bit3 : bit4, x_.i32(3))), x_.i32(16 * k));
+      Value* row = b_.CreateAdd(b_.CreateAdd(low, b_.CreateShl(is_b ? bit3 : bit4, x_.i32(3))), b_.CreateShl(k, x_.i32(4)));
       Value* column = is_b && !pair ? first : b_.CreateAdd(first, b_.CreateShl(is_b ? bit4 : bit3, x_.i32(3)));
       return x_.d.ldmatrix(is_b && !pair ? 2 : 4, true, place(o, from, row, b_.CreateShl(column, x_.i32(1))));
     }
@@ -238,7 +250,7 @@ class SyncConsumer {
       Value* column = b_.CreateAdd(b_.CreateAdd(first, g), x_.i32(8 * eight));
       Value* packed = nullptr;
       for (unsigned e = 0; e < per_word; ++e) {
-        Value* row = b_.CreateAdd(b_.CreateMul(t, x_.i32(per_word)), x_.i32(k * 2 * k_half + half * k_half + e));
+        Value* row = b_.CreateAdd(b_.CreateAdd(b_.CreateMul(t, x_.i32(per_word)), b_.CreateMul(k, x_.i32(2 * k_half))), x_.i32(half * k_half + e));
         Value* v = b_.CreateZExt(x_.d.load_shared(type, 1, place(o, from, row, b_.CreateMul(column, x_.i32(size))))[0], b_.getInt32Ty());
         packed = packed ? b_.CreateOr(packed, b_.CreateShl(v, 8 * size * e)) : v;
       }
@@ -314,10 +326,7 @@ Values multiply_by_warp(Lowering& x, const RingPlan& r, const RingRun& run, Valu
   Value* number = b.CreateAdd(run.base, trip);
   Value* s = b.CreateURem(number, x.i32(r.stages));
   h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
-  Values acc;
-  for (const auto& v : vars) acc.push_back(x.load(v));
-  consumer.stage(stage(x, r, s), acc);
-  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], acc[k]);
+  consumer.stage(stage(x, r, s), vars);
   h.warp_sync();
   x.if_then(speaker, [&] { h.mbarrier_arrive(empty(x, r, s)); });
   // The stage of the trip before is refilled: by now the other warps have left it, too, or soon will.

@@ -167,6 +167,27 @@ Access view_access(Lowering& x, InstId i, ValueId view, std::span<const ValueId>
   return a;
 }
 
+Layout memory_layout(Lowering& x, ValueId tile, ValueId view) {
+  const unsigned bytes = info(x.element(tile)).storage;
+  return blocked_layout(x.shape(tile), memory_order(x.m, x.f.type(view)), log2_of(16 / bytes), x.plan.warp_bits);
+}
+
+/// Row length for the conversion to `better` before a store; 0 where it is not worth it or its memory is not free.
+uint32_t worth_rearranging(Lowering& x, ValueId tile, ValueId view, const Layout& better) {
+  const Layout& l = x.layout(tile);
+  if (l.registers() < 16 || convert_kind(l, better) != ConvertKind::Shared || info(x.element(tile)).memory_bits < 8) return 0;
+  const auto order = memory_order(x.m, x.f.type(view));
+  const ViewShape s(x.m, x.f.type(view));
+  if (order.empty() || s.tensor.strides[s.dim(order[0])] != 1) return 0;
+  const int low = static_cast<int>(dim_bits(x.shape(tile))[order[0]]);
+  unsigned run = 0;
+  while (run < l.reg.size() && l.reg[run] == low + static_cast<int>(run)) ++run;
+  const unsigned bytes = info(x.element(tile)).storage;
+  if (bytes << run >= 16) return 0;
+  const uint32_t row = std::max<uint32_t>(128, static_cast<uint32_t>(order[0] + 1 == x.shape(tile).size() ? x.shape(tile)[order[0]] * bytes : 128));
+  return convert_bytes(element_bits(x.shape(tile)), bytes, row) <= std::max(x.free_scratch(), 32u * 1024) ? row : 0;
+}
+
 }  // namespace
 
 bool lower_view(Lowering& x, InstId i) {
@@ -193,7 +214,15 @@ bool lower_view(Lowering& x, InstId i) {
     }
     case Opcode::StoreViewTko: {
       const ValueId tile = f.operand(i, 0), view = f.operand(i, 1);
-      const Layout& l = x.layout(tile);
+      // A tile whose registers are not neighbours in memory (of a matrix product, say) is rearranged first where shared memory for that is
+      // at hand: full lines are worth it.
+      const Layout *chosen = &x.layout(tile), better = memory_layout(x, tile, view);
+      Values rearranged;
+      if (const uint32_t row = worth_rearranging(x, tile, view, better)) {
+        rearranged = x.convert(x.own(tile), x.element(tile), x.layout(tile), better, element_bits(x.shape(tile)), row);
+        chosen = &better;
+      }
+      const Layout& l = *chosen;
       const Access a = view_access(x, i, view, f.group(i, 2), l);
       if (!a.nibble.empty()) {
         const auto order = memory_order(x.m, f.type(view));
@@ -201,7 +230,7 @@ bool lower_view(Lowering& x, InstId i) {
         if (!pairs && l.registers() > 1) return x.unsupported(i, "stores of four-bit elements whose neighbours lie in different threads");
       }
       before_access(x, i, a, false, true);
-      store_access(x, l, a, x.own(tile));
+      store_access(x, l, a, chosen == &better ? rearranged : x.own(tile));
       after_access(x, a);
       return true;
     }

@@ -245,8 +245,10 @@ Value* Lowering::owner(const Layout& l) {
 // --- shared memory ---
 
 Value* Lowering::scratch(uint32_t bytes) {
-  shared_bytes_ = std::max(shared_bytes_, plan.ring_bytes + bytes);
-  return plan.ring_bytes == 0 ? shared_ : b.CreateAdd(shared_, i32(plan.ring_bytes));
+  const uint32_t first = plan.rings.empty() ? 0 : RingPlan::kFirstStage;
+  shared_bytes_ = std::max(shared_bytes_, first + bytes);
+  scratch_used_ = true;
+  return first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
 }
 
 void Lowering::barrier() {
@@ -265,33 +267,33 @@ unsigned run_bits(const Layout& l, unsigned element_bytes) {
 
 }  // namespace
 
-void Lowering::write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at) {
+void Lowering::write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row) {
   const unsigned bytes = memory_type(b.getContext(), e)->getIntegerBitWidth() / 8, run = run_bits(l, bytes);
   Value* mine = owner(l);
   Value* t = b.CreateMul(thread_element(l), i32(bytes));
-  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(7)), i32(4)));
+  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(log2_of(row))), i32(4)));
   // Runs are found through the number of the register bit; registers are then consecutive.
   for (unsigned r = 0; r < regs.size(); r += 1u << run) {
     Values words;
     for (unsigned k = 0; k < 1u << run; ++k) words.push_back(to_memory(d, e, regs[r + k]));
-    d.store_shared(words, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes))), mine);
+    d.store_shared(words, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes, row))), mine);
   }
 }
 
-Values Lowering::read_shared(ElementType e, const Layout& l, Value* base, uint32_t at) {
+Values Lowering::read_shared(ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row) {
   llvm::Type* type = memory_type(b.getContext(), e);
   const unsigned bytes = type->getIntegerBitWidth() / 8, run = run_bits(l, bytes);
   Value* t = b.CreateMul(thread_element(l), i32(bytes));
-  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(7)), i32(4)));
+  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(log2_of(row))), i32(4)));
   Values out(l.registers());
   for (unsigned r = 0; r < out.size(); r += 1u << run) {
-    const Values words = d.load_shared(type, 1u << run, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes))));
+    const Values words = d.load_shared(type, 1u << run, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes, row))));
     for (unsigned k = 0; k < words.size(); ++k) out[r + k] = from_memory(d, e, words[k]);
   }
   return out;
 }
 
-Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits) {
+Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits, uint32_t row) {
   const ConvertKind kind = convert_kind(from, to);
   if (kind == ConvertKind::None) return from_regs;
   if (kind == ConvertKind::Registers) {
@@ -337,11 +339,11 @@ Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& f
     if (ok) return out;
   }
   const unsigned bytes = memory_type(b.getContext(), e)->getIntegerBitWidth() / 8;
-  Value* base = scratch(convert_bytes(bits, bytes));
+  Value* base = scratch(convert_bytes(bits, bytes, row));
   barrier();
-  write_shared(from_regs, e, from, base, 0);
+  write_shared(from_regs, e, from, base, 0, row);
   barrier();
-  return read_shared(e, to, base, 0);
+  return read_shared(e, to, base, 0, row);
 }
 
 // --- code ---
@@ -436,7 +438,8 @@ std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> a
 }
 
 void Lowering::settle_for_bulk_copies() {
-  if (!pending_writes_) return;
+  if (!pending_writes_ && !scratch_used_) return;
+  scratch_used_ = false;
   if (auto* hopper = hopper_ops(d)) hopper->fence_proxy_async();
   barrier();
 }

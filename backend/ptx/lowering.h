@@ -73,14 +73,16 @@ class Lowering {
   /// True in the threads that hold the first copy; nullptr where no lane or warp bit carries copies.
   [[nodiscard]] Value* owner(const Layout& l);
   /// Moves registers from one layout to another; `bits` = element bits of the tile.
-  [[nodiscard]] Values convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits);
+  [[nodiscard]] Values convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits, uint32_t row = 128);
 
   // --- shared memory ---
   /// Address (i32) of the scratch space, which holds at least `bytes`. Its contents are anybody's after the next call.
   [[nodiscard]] Value* scratch(uint32_t bytes);
   /// Writes a tile into the scratch space at byte `at` in row-major order with padded rows; no barriers.
-  void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at);
-  [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at);
+  void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
+  [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
+  /// Bytes of scratch space that cost the kernel nothing: the stages of its rings.
+  [[nodiscard]] uint32_t free_scratch() const { return plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage; }
   /// Before and after the scratch space is used.
   void barrier();
 
@@ -139,6 +141,7 @@ class Lowering {
   Value* shared_ = nullptr;
   uint32_t shared_bytes_ = 0;
   bool pending_reads_ = false, pending_writes_ = false;
+  bool scratch_used_ = false;             ///< since the last ring was filled
   std::vector<Remark> remarks_;
 
   friend void prepare_rings(Lowering&);

@@ -150,7 +150,7 @@ Shape Generator::random_shape(size_t max_rank) {
   Shape shape(rng_.below(max_rank + 1));
   int64_t room = rng_.chance(8) ? 2048 : rng_.chance(50) ? 256 : 32;
   for (int64_t& x : shape) {
-    const auto most = static_cast<unsigned>(std::min(6, std::bit_width(static_cast<uint64_t>(room)) - 1));
+    const auto most = static_cast<unsigned>(std::min<int>(6, static_cast<int>(std::bit_width(static_cast<uint64_t>(room))) - 1));
     x = int64_t{1} << rng_.below(shape.size() == 1 ? std::bit_width(static_cast<uint64_t>(room)) : most + 1);
     room /= x;
   }

@@ -1,0 +1,35 @@
+// Runs a program in this process.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/random/random_program.h"
+#include "vm/runtime/device.h"
+
+namespace tile::random_program {
+
+using MakeDevice = std::function<Result<std::unique_ptr<Device>>(std::shared_ptr<const ValidModule>, Diagnostics&)>;
+
+/// What a launch left in memory: the bytes of every array.
+struct Outcome {
+  std::vector<std::vector<uint8_t>> arrays;
+  std::string errors;      ///< rendered; empty: it ended well
+  bool unsupported = false;  ///< E0808
+};
+
+struct LaunchOptions {
+  unsigned threads = 1;
+  bool check = false;      ///< with the checkers of spec/checkers.md, as far as they report errors
+};
+
+[[nodiscard]] Outcome launch(const std::shared_ptr<const ValidModule>& module, const Program& program, const MakeDevice& make, const LaunchOptions& options = {});
+[[nodiscard]] Outcome launch_on_cpu(const std::shared_ptr<const ValidModule>& module, const Program& program, const LaunchOptions& options = {});
+
+/// Where two outcomes differ first, "array 3, byte 16: 0x01 and 0x00"; empty where they are equal.
+[[nodiscard]] std::string difference(const Outcome& a, const Outcome& b);
+
+}  // namespace tile::random_program

@@ -1,0 +1,189 @@
+// Runs random programs on the reference machine and on the emulation of GPUs and compares every byte of memory; compiles
+// them for other targets. Usage: random_programs [--first SEED] [--count N] [--size N] [--targets T,T] [--ptx T,T]
+// [--ptx-dir DIR] [--out DIR] [--reduce] [--seconds N] [--step N]. Exit status 1 if a difference was found.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "assembler/assembler.h"
+#include "backend/compile.h"
+#include "backend/device/device_gpu.h"
+#include "tests/random/launch_program.h"
+#include "tests/random/random_program.h"
+#include "tests/random/reduce_program.h"
+
+namespace tile::random_program {
+namespace {
+
+struct Settings {
+  uint64_t first = 1, count = 100, step = 1;
+  unsigned size = 20;
+  double seconds = 1e9;
+  std::vector<std::string> targets, ptx;
+  std::string ptx_dir, out;
+  bool reduce = false;
+};
+
+struct Totals {
+  uint64_t programs = 0, launches = 0, compiled = 0, unsupported = 0, faults = 0;
+};
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+Outcome emulated(const std::shared_ptr<const ValidModule>& module, const Program& program, const std::string& target, uint64_t seed) {
+  return launch(module, program, [&](std::shared_ptr<const ValidModule> m, Diagnostics& diags) {
+    GpuOptions options;
+    options.build.compile.target = target;
+    options.emulate_seed = seed;
+    return make_emulated_device(std::move(m), options, diags);
+  });
+}
+
+std::shared_ptr<const ValidModule> valid(const Module& m) {
+  Diagnostics diags;
+  auto v = validate(m, diags);
+  if (!v) return nullptr;
+  return std::make_shared<const ValidModule>(*std::move(v));
+}
+
+/// What is wrong with a program on a target; empty: nothing. `unsupported` if the GPU part does not take it.
+std::string fault(const std::shared_ptr<const ValidModule>& module, const Program& program, const Outcome& wanted, const std::string& target, bool& unsupported) {
+  const Outcome found = emulated(module, program, target, 1);
+  unsupported = found.unsupported;
+  return unsupported ? std::string() : difference(wanted, found);
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+void report(const Settings& s, uint64_t seed, const std::string& target, const std::string& what, const Program& program) {
+  std::printf("seed %llu, %s: %s\n", static_cast<unsigned long long>(seed), target.c_str(), what.c_str());
+  std::fflush(stdout);
+  if (s.out.empty()) return;
+  const std::string base = s.out + "/" + std::to_string(seed) + "_" + target;
+  write(base + ".tile", print_text(program.module));
+  write(base + ".json", program.job(std::to_string(seed) + "_" + target + ".tile"));
+  if (!s.reduce) return;
+  Program small = program;
+  small.module = reduce(program.module, [&](const Module& m) {
+    const auto module = valid(m);
+    if (!module) return false;
+    const Outcome wanted = launch_on_cpu(module, program, {1, true});
+    bool unsupported = false;
+    return wanted.errors.empty() && !fault(module, program, wanted, target, unsupported).empty();
+  });
+  write(base + ".small.tile", print_text(small.module));
+  write(base + ".small.json", program.job(std::to_string(seed) + "_" + target + ".small.tile"));
+}
+
+void one(const Settings& s, uint64_t seed, Totals& totals) {
+  Options options;
+  options.seed = seed;
+  options.size = s.size;
+  options.exact = true;
+  options.local_memory = false;
+  const Program program = make(options);
+  Diagnostics diags;
+  auto checked = validate(program.module, diags);
+  if (!checked) {
+    ++totals.faults;
+    return report(s, seed, "validate", render(diags), program);
+  }
+  const auto module = std::make_shared<const ValidModule>(*std::move(checked));
+  ++totals.programs;
+  const Outcome wanted = launch_on_cpu(module, program);
+  if (!wanted.errors.empty()) {
+    ++totals.faults;
+    return report(s, seed, "cpu", wanted.errors, program);
+  }
+  for (const std::string& target : s.targets) {
+    bool unsupported = false;
+    const std::string what = fault(module, program, wanted, target, unsupported);
+    ++totals.launches;
+    totals.unsupported += unsupported;
+    if (what.empty()) continue;
+    ++totals.faults;
+    report(s, seed, target, what, program);
+  }
+  for (const std::string& target : s.ptx) {
+    CompileOptions compile;
+    compile.target = target;
+    Diagnostics compile_diags;
+    const auto made = compile_ptx(*module, (*module)->functions[0], compile, compile_diags);
+    if (!made && compile_diags.first_error() && compile_diags.first_error()->code != Code::E0808) {
+      ++totals.faults;
+      report(s, seed, target, render(compile_diags), program);
+    }
+    if (!made) continue;
+    ++totals.compiled;
+    if (!s.ptx_dir.empty()) write(s.ptx_dir + "/" + std::to_string(seed) + "." + target + ".ptx", made->ptx);
+  }
+}
+
+int run(const Settings& s) {
+  if (!s.out.empty()) std::filesystem::create_directories(s.out);
+  if (!s.ptx_dir.empty()) std::filesystem::create_directories(s.ptx_dir);
+  Totals totals;
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  uint64_t k = 0;
+  for (; k < s.count && elapsed() < s.seconds; ++k) one(s, s.first + k * s.step, totals);
+  std::printf("%llu programs (seeds %llu to %llu), %llu launches compared, %llu not supported, %llu compiled to PTX, %llu faults, %.0f s\n", static_cast<unsigned long long>(totals.programs),
+              static_cast<unsigned long long>(s.first), static_cast<unsigned long long>(s.first + (k ? k - 1 : 0) * s.step), static_cast<unsigned long long>(totals.launches), static_cast<unsigned long long>(totals.unsupported),
+              static_cast<unsigned long long>(totals.compiled), static_cast<unsigned long long>(totals.faults), elapsed());
+  return totals.faults != 0;
+}
+
+}  // namespace
+}  // namespace tile::random_program
+
+int main(int argc, char** argv) {
+  tile::random_program::Settings s;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--reduce") {
+      s.reduce = true;
+      continue;
+    }
+    if (i + 1 == argc) {
+      std::fprintf(stderr, "%s: unknown or without a value\n", name.c_str());
+      return 2;
+    }
+    const std::string value = argv[++i];
+    if (name == "--first")
+      s.first = std::strtoull(value.c_str(), nullptr, 10);
+    else if (name == "--count")
+      s.count = std::strtoull(value.c_str(), nullptr, 10);
+    else if (name == "--step")
+      s.step = std::strtoull(value.c_str(), nullptr, 10);
+    else if (name == "--size")
+      s.size = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
+    else if (name == "--seconds")
+      s.seconds = std::strtod(value.c_str(), nullptr);
+    else if (name == "--targets")
+      s.targets = tile::random_program::split(value);
+    else if (name == "--ptx")
+      s.ptx = tile::random_program::split(value);
+    else if (name == "--ptx-dir")
+      s.ptx_dir = value;
+    else if (name == "--out")
+      s.out = value;
+    else {
+      std::fprintf(stderr, "%s: unknown\n", name.c_str());
+      return 2;
+    }
+  }
+  return tile::random_program::run(s);
+}
