@@ -45,7 +45,8 @@ struct TensorMapSpec {
 
 /// A kernel's parameters as the device takes them: every parameter of the entry, in order, as one 64-bit word (the bits of a
 /// scalar zero-extended, the address of a pointer), then the hidden ones: the mailbox's address, one word per global of the
-/// module (its address), and one word per tensor map (its address in device memory, a multiple of 64).
+/// module (its address), one word per tensor map (its address in device memory, a multiple of 64), and, only if
+/// local_bytes_per_block is not zero, the address (a multiple of 256) of that many bytes for each block of the grid.
 struct CompiledKernel {
   std::string entry;                         ///< symbol in the PTX
   std::string ptx;
@@ -55,6 +56,7 @@ struct CompiledKernel {
   uint32_t threads = 128;                    ///< per block
   uint32_t shared_bytes = 0;                 ///< dynamic shared memory
   uint32_t cluster = 1;                      ///< CTAs per cluster along x
+  uint64_t local_bytes_per_block = 0;        ///< of device memory, for the entry's allocas
   std::vector<TensorMapSpec> maps;
   std::vector<Remark> remarks;
 };
@@ -68,7 +70,7 @@ struct Mailbox {
   uint32_t block[3];
   uint32_t ring_bytes;    ///< capacity of the print ring that follows the struct; records beyond it are lost and counted
   uint32_t lost;
-  uint64_t head;          ///< bytes claimed so far (atomic add); a record is {u32 bytes, u32 inst, u32 block[3], u32 pad, payload}
+  uint64_t head;          ///< bytes claimed so far (atomic add); a record is {u32 bytes, u32 inst, u32 block[3], u32 complete, payload}
 };
 static_assert(sizeof(Mailbox) == 40);
 
@@ -78,6 +80,13 @@ static_assert(sizeof(Mailbox) == 40);
 /// The tensor maps of the kernel that compile_ptx() makes from the same arguments; where the host cannot encode one of them for a
 /// launch, it compiles the entry again with the plan's "tma" set to "off".
 [[nodiscard]] Result<std::vector<TensorMapSpec>> tensor_maps(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags);
+
+/// Where the allocas of an entry lie in the device memory that each block has for them. A place is used again when the alloca runs again.
+struct LocalMemory {
+  std::map<InstId, uint64_t> offset;         ///< without allocas that the lowering refuses
+  uint64_t bytes = 0;                        ///< for each block; a multiple of 256
+};
+[[nodiscard]] LocalMemory local_memory(const Module& module, const Function& entry);
 
 /// A kernel compiled for the host emulation, loaded and ready.
 class EmulatedKernel {

@@ -63,11 +63,23 @@ class EmulatedDevice : public Device {
       for (size_t k = 0; k < maps.size(); ++k) params.push_back(first + k * sizeof(EmulatedTensorMap));
     }
 
+    AlignedBytes local;
+    if (const uint64_t per_block = kernel->kernel().local_bytes_per_block; per_block != 0) {
+      const auto bytes = local_bytes(**module_, entry, per_block, grid, diags);
+      if (!bytes) return Failed;
+      auto memory_of_blocks = AlignedBytes::make(*bytes);
+      if (!memory_of_blocks) return diags.error(Code::E0903, Place{}, "no memory for the blocks' local memory of " + std::to_string(*bytes) + " bytes");
+      local = *std::move(memory_of_blocks);
+      params.push_back(add(reinterpret_cast<std::byte*>(local.data()), local.size(), "the blocks' local memory"));
+      if (diags.has_errors()) return Failed;
+    }
+
     EmulateOptions run;
     run.threads = options.threads;
     run.fuel = options.fuel;
     run.seed = options_.emulate_seed;
     run.policy = options_.emulate_policy == "early" ? EmulateOptions::Early : options_.emulate_policy == "late" ? EmulateOptions::Late : EmulateOptions::Random;
+    run.trap_text = [&](Code code, InstId inst) { return inst < entry.insts.size() ? trap_words(code, **module_, entry, inst) : code_info(code).meaning; };
     run.cancel = options.cancel;
     run.progress = options.progress;
     const auto ran = run_emulated(*kernel, {grid[0], grid[1], grid[2]}, params, memory, run, &**module_, &entry, diags);
@@ -112,7 +124,7 @@ class EmulatedDevice : public Device {
 
 Result<std::unique_ptr<Device>> make_emulated_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags) {
   if (!emulation_supported())
-    return diags.error(Code::E0904, Place{}, "this processor lacks instructions that emulated kernels use (x86-64-v3: AVX2, FMA, F16C)", "run with --cpu");
+    return diags.error(Code::E0916, Place{}, "this processor lacks instructions that emulated kernels use (x86-64-v3: AVX2, FMA, F16C)", "run with --cpu");
   std::string& target = options.build.compile.target;
   if (target.empty()) target = "sm_90a";
   if (!find_target(target)) return diags.error(Code::E0808, Place{}, "there is no target '" + target + "'", "the targets are " + target_names());

@@ -57,13 +57,13 @@ class GpuDeviceImpl : public GpuDevice {
     if (!gpu_->check_grid(grid, diags)) return Failed;
     std::vector<DeviceMemory> buffers;
     if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
-    DeviceMemory maps;
+    DeviceMemory maps, local;
     const auto ready = prepare_for(entry, args, buffers, maps, diags);
-    if (!ready) return Failed;
+    if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
     const auto box = mailbox_bytes();
     reset_mailbox(box);
     Diagnostics faults;
-    const auto seconds = gpu_->launch((*ready)->loaded, shape((*ready)->built, grid), words(args, buffers, maps, (*ready)->maps.size()), options.cancel, faults);
+    const auto seconds = gpu_->launch((*ready)->loaded, shape((*ready)->built, grid), words(args, buffers, maps, (*ready)->maps.size(), local), options.cancel, faults);
     // A trap in the mailbox says more than the error that the driver makes of it.
     const bool trapped = report_trap(box, **module_, entry, diags);
     if (seconds || trapped) deliver_prints(box, **module_, entry, options.print, diags);
@@ -89,6 +89,7 @@ class GpuDeviceImpl : public GpuDevice {
     BuiltKernel built;
     cuda::LoadedKernel loaded;
     std::vector<TensorMapSpec> maps;
+    uint64_t local_bytes_per_block = 0;
   };
 
   /// The entry built with or without bulk copies.
@@ -105,6 +106,7 @@ class GpuDeviceImpl : public GpuDevice {
     auto ready = std::make_unique<Ready>();
     ready->built = *std::move(built);
     ready->maps = *std::move(maps);
+    ready->local_bytes_per_block = local_memory(**module_, entry).bytes;
     if (options_.built) options_.built(entry, ready->built);
     auto loaded = gpu_->load(ready->built.kernel.cubin, ready->built.kernel.symbol, ready->built.kernel.shared_bytes, diags);
     if (!loaded) return Failed;
@@ -129,6 +131,16 @@ class GpuDeviceImpl : public GpuDevice {
     if (!memory || !gpu_->upload(*memory, encoded.data(), encoded.size() * sizeof(cuda::TensorMap), diags)) return Failed;
     maps = *std::move(memory);
     return ready;
+  }
+
+  [[nodiscard]] Status allocate_local(const Function& entry, const Ready& ready, const LaunchGrid& grid, DeviceMemory& local, Diagnostics& diags) const {
+    if (ready.local_bytes_per_block == 0) return {};
+    const auto bytes = local_bytes(**module_, entry, ready.local_bytes_per_block, grid, diags);
+    if (!bytes) return Failed;
+    auto memory = gpu_->allocate(*bytes, "the blocks' local memory", diags);
+    if (!memory) return Failed;
+    local = *std::move(memory);
+    return {};
   }
 
   [[nodiscard]] std::span<std::byte> mailbox_bytes() const { return {mailbox_.data(), mailbox_.size()}; }
@@ -156,13 +168,15 @@ class GpuDeviceImpl : public GpuDevice {
   static uint64_t value(const FlatParam& p, const std::vector<DeviceMemory>& buffers) {
     return p.buffer < 0 ? p.bits : buffers[static_cast<size_t>(p.buffer)].address() + p.byte_offset;
   }
-  /// A kernel of ours: words of 64 bits, then mailbox and globals.
-  [[nodiscard]] std::vector<LaunchParam> words(const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, const DeviceMemory& maps, size_t map_count) const {
+  /// A kernel of ours: words of 64 bits, then the hidden ones.
+  [[nodiscard]] std::vector<LaunchParam> words(const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, const DeviceMemory& maps, size_t map_count,
+                                               const DeviceMemory& local) const {
     std::vector<LaunchParam> out;
     for (const FlatParam& p : args.params) out.push_back({value(p, buffers), 8});
     out.push_back({mailbox_.address(), 8});
     for (const DeviceMemory& g : globals_) out.push_back({g.address(), 8});
     for (size_t k = 0; k < map_count; ++k) out.push_back({maps.address() + k * sizeof(cuda::TensorMap), 8});
+    if (local.address() != 0) out.push_back({local.address(), 8});
     return out;
   }
   /// A kernel of another compiler: every parameter in its own size, nothing more.
@@ -186,9 +200,9 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   if (!gpu_->check_grid(grid, diags)) return Failed;
   std::vector<DeviceMemory> buffers, peer_buffers;
   if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
-  DeviceMemory maps;
+  DeviceMemory maps, local;
   const auto ready = prepare_for(entry, args, buffers, maps, diags);
-  if (!ready) return Failed;
+  if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
   const auto& ours = (*ready)->loaded;
   BenchResult result;
   result.registers = ours.registers();
@@ -200,7 +214,7 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   const LaunchShape our_shape = shape((*ready)->built, grid);
   // Kernels of NVIDIA's compiler know their own number of threads; they are launched with a block of one.
   const LaunchShape peer_shape{{grid[0], grid[1], grid[2]}, 1, 0, 1};
-  const auto our_params = words(args, buffers, maps, (*ready)->maps.size());
+  const auto our_params = words(args, buffers, maps, (*ready)->maps.size(), local);
   const auto peer_params = with_peer ? natural(args, peer_buffers) : std::vector<LaunchParam>();
   cuda::LoadedKernel peer;
   if (with_peer) {

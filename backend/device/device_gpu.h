@@ -52,7 +52,7 @@ class GpuDevice : public Device {
 
 /// @error E0910..E0914 no usable GPU, E0915 no assembler, E0808 a target that there is not, or that the device does not run
 [[nodiscard]] Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags);
-/// @error E0904 this processor cannot run it, E0808 bad target
+/// @error E0916 this processor cannot run it, E0808 bad target
 [[nodiscard]] Result<std::unique_ptr<Device>> make_emulated_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags);
 
 }  // namespace tile

@@ -1,4 +1,4 @@
-// Names and globals.
+// Names, globals, and the room of local memory.
 #include "backend/device/launch_data.h"
 
 #include "vm/interp/exec.h"
@@ -24,6 +24,21 @@ Result<std::vector<Memory::Allocation>> global_data(const Module& module, Memory
   std::vector<Memory::Allocation> out;
   for (const uint64_t base : *bases) out.push_back(*owner.find(base));
   return out;
+}
+
+Result<uint64_t> local_bytes(const Module& module, const Function& entry, uint64_t per_block, const LaunchGrid& grid, Diagnostics& diags) {
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  // Extents of a grid have 32 bits, so the total stays below 2^62 until it is looked at.
+  uint64_t total = per_block;
+  for (const uint64_t n : {uint64_t{grid[0]}, uint64_t{grid[1]}, uint64_t{grid[2]}}) {
+    if (total > kMost) break;
+    total *= n;
+  }
+  if (total <= kMost) return total;
+  return diags.error(Code::E0808, module.place(entry),
+                     "the alloca operations need " + std::to_string(per_block) + " bytes for each block, and the blocks of this grid together more than " +
+                         std::to_string(kMost),
+                     "use a smaller grid, or run with --cpu");
 }
 
 }  // namespace tile

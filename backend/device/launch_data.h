@@ -17,4 +17,8 @@ namespace tile {
 /// The initial bytes of every global, in module order. They stay in `owner`.
 [[nodiscard]] Result<std::vector<Memory::Allocation>> global_data(const Module& module, Memory& owner, Diagnostics& diags);
 
+/// Bytes of local memory of all blocks of a launch.
+/// @error E0808 more than this machine gives a launch
+[[nodiscard]] Result<uint64_t> local_bytes(const Module& module, const Function& entry, uint64_t per_block, const LaunchGrid& grid, Diagnostics& diags);
+
 }  // namespace tile

@@ -29,7 +29,8 @@ std::string block_text(const uint32_t (&block)[3]) {
   return "(" + std::to_string(block[0]) + ", " + std::to_string(block[1]) + ", " + std::to_string(block[2]) + ")";
 }
 
-/// What the fault is, in the words of the operation where it has some.
+}  // namespace
+
 std::string trap_words(Code code, const Module& module, const Function& entry, InstId inst) {
   if (code == Code::T0102) {
     const OpDef& def = entry.def(inst);
@@ -38,8 +39,6 @@ std::string trap_words(Code code, const Module& module, const Function& entry, I
   }
   return std::string(entry.def(inst).name) + ": " + code_info(code).meaning;
 }
-
-}  // namespace
 
 void reset_mailbox(std::span<std::byte> memory) {
   // Only what was written is cleared: the ring is large and mostly untouched.
@@ -88,26 +87,31 @@ std::string format_print_record(const PrintRecord& record, const Module& module,
 }
 
 void deliver_prints(std::span<const std::byte> memory, const Module& module, const Function& entry, const std::function<void(const std::string&)>& print, Diagnostics& diags) {
-  constexpr size_t kRecordHeader = 24;  // bytes, inst, block[3], pad
+  constexpr size_t kRecordHeader = 24;  // bytes, inst, block[3], complete
   const Mailbox box = header(memory);
   if (memory.size() < sizeof box || (box.head == 0 && box.lost == 0)) return;
   const auto ring = memory.subspan(sizeof box);
   // The head goes on where the ring is full, so that it also counts what was lost.
   const uint64_t end = std::min<uint64_t>(box.head, ring.size());
-  uint64_t at = 0;
+  uint64_t at = 0, unfinished = 0;
   while (end - at >= kRecordHeader) {
     uint32_t words[6];
     std::memcpy(words, &ring[at], sizeof words);
     const uint32_t bytes = words[0];
-    if (bytes == 0 && box.head > ring.size()) break;  // claimed by a record that did not fit
+    if (bytes == 0) {  // claimed by a record that did not fit, or whose block was ended before it could begin
+      if (box.head <= ring.size()) ++unfinished;
+      break;
+    }
     if (bytes < kRecordHeader || bytes > end - at) {
       diags.warn(module.place(entry), "the print buffer is damaged after " + std::to_string(at) + " bytes");
       break;
     }
-    if (print) print(format_print_record({words[1], {words[2], words[3], words[4]}, ring.subspan(at + kRecordHeader, bytes - kRecordHeader)}, module, entry));
+    if (words[5] == 0) ++unfinished;
+    if (print && words[5] != 0) print(format_print_record({words[1], {words[2], words[3], words[4]}, ring.subspan(at + kRecordHeader, bytes - kRecordHeader)}, module, entry));
     at += (uint64_t{bytes} + 7) & ~uint64_t{7};  // records start at multiples of 8
     if (at > end) break;
   }
+  if (unfinished != 0) diags.warn(module.place(entry), std::to_string(unfinished) + " prints were not complete when the launch ended and are left out");
   if (box.lost != 0) diags.warn(module.place(entry), std::to_string(box.lost) + " prints did not fit into the print buffer and are lost");
 }
 

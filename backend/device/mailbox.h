@@ -18,6 +18,9 @@ inline constexpr uint32_t kPrintRingBytes = 4u << 20;
 /// Makes the mailbox empty; `memory` is the struct with its ring, zero or as a launch left it.
 void reset_mailbox(std::span<std::byte> memory);
 
+/// What a trap of the kernel is, in the words of the operation where it has some.
+[[nodiscard]] std::string trap_words(Code code, const Module& module, const Function& entry, InstId inst);
+
 /// Adds the trap that the mailbox holds, at its operation's place. False if it holds none.
 [[nodiscard]] bool report_trap(std::span<const std::byte> memory, const Module& module, const Function& entry, Diagnostics& diags);
 

@@ -218,6 +218,11 @@ Layout wgmma_result_layout(unsigned m_bits, unsigned n_bits, unsigned group_bits
   return out;
 }
 
+Layout wgmma_a_layout(unsigned m_bits, unsigned k_bits, unsigned group_bits) {
+  // The fragment of mma.sync, and so the accumulator's own layout with K in the place of N: a product's result is the next one's operand.
+  return wgmma_result_layout(m_bits, k_bits, group_bits);
+}
+
 namespace {
 
 /// Every thread of `to` finds its elements among those that the same lane (or warp) bits of `from` hold.

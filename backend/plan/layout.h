@@ -73,6 +73,9 @@ struct MmaShape {
 /// M, or of N where M has none left.
 [[nodiscard]] Layout wgmma_result_layout(unsigned m_bits, unsigned n_bits, unsigned group_bits);
 
+/// A of wgmma in registers (M x K, 16-bit elements), for results laid out as above; group_bits at most m_bits - 6.
+[[nodiscard]] Layout wgmma_a_layout(unsigned m_bits, unsigned k_bits, unsigned group_bits);
+
 /// How to turn one layout into another.
 enum class ConvertKind : uint8_t {
   None,       ///< equal

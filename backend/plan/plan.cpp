@@ -199,6 +199,18 @@ class Planner {
     const size_t rank = sr.size();
     const unsigned batch = rank == 3 ? log2_of(sr[0]) : 0, mb = log2_of(sr[rank - 2]), nb = log2_of(sr[rank - 1]), kb = log2_of(sa[rank - 1]);
     MmaPlan p;
+    for (const auto& [loop, stream] : plan_.streams)
+      if (const auto* product = stream.product(i)) {
+        p.unit = MmaUnit::Group;
+        p.name = "wgmma m64n" + std::to_string(1u << product->n_bits) + "k16 of a stream of " + std::to_string(stream.stages) + " stages";
+        p.result = wgmma_result_layout(product->m_bits, product->n_bits, stream.group_bits);
+        p.a = wgmma_a_layout(product->m_bits, product->k_bits, stream.group_bits);
+        assign(f_.result(i), p.result);
+        assign(operands[0], p.a);
+        plan_.remarks.push_back({i, p.name, ""});
+        plan_.mma.emplace(i, std::move(p));
+        return;
+      }
     const auto ring_at = ring_of_.find(i);
     if (ring_at != ring_of_.end() && !ring_at->second->sync) {
       const RingPlan& ring = *ring_at->second;

@@ -38,6 +38,7 @@ struct RingPlan {
     InstId load = kNone;
     bool mn_major = false;            ///< the contiguous dimension in memory is M or N
     unsigned map = 0;                 ///< index into KernelPlan::maps
+    std::vector<InstId> chain;        ///< reshapes and permutations between the load and the product
     std::vector<int> tile_dim;        ///< for each dimension of the map, innermost first: dimension of the view's tile, -1: none
     uint32_t offset = 0;              ///< bytes from the start of a stage
     uint32_t row_bytes = 128;         ///< of a panel: the swizzle's span
@@ -63,11 +64,38 @@ struct RingPlan {
   [[nodiscard]] uint32_t end() const { return kFirstStage + stages * stage_bytes; }
 };
 
+/// A loop that computes with products of streamed tiles, as attention does: bulk copies fill the stages as in a ring, each product waits for
+/// its result, and the rest of the loop is code like any other. The left operand comes from registers, or from the stage too.
+struct StreamPlan {
+  struct Product {
+    InstId mma = kNone;
+    int a = -1, b = -1;               ///< index into `loads`; a: -1 for registers
+    unsigned m_bits = 0, n_bits = 0, k_bits = 0;
+    bool bf16 = false;
+  };
+  InstId loop = kNone;
+  std::vector<RingPlan::Operand> loads;
+  std::vector<Product> products;
+  unsigned group_bits = 0;
+  unsigned stages = 0;
+  uint32_t barriers = 0, stage_bytes = 0;
+  std::vector<InstId> index_slice;
+  std::vector<InstId> skipped;        ///< loads and what leads from them to the products
+  static constexpr unsigned element_bytes = 2;
+  [[nodiscard]] uint32_t end() const { return RingPlan::kFirstStage + stages * stage_bytes; }
+  [[nodiscard]] const Product* product(InstId mma) const {
+    for (const Product& p : products)
+      if (p.mma == mma) return &p;
+    return nullptr;
+  }
+};
+
 struct KernelPlan {
   unsigned warp_bits = 2;                 ///< log2 of the warps of a block
   std::vector<Layout> layout;             ///< by ValueId; tiles only
   std::map<InstId, MmaPlan> mma;
   std::map<InstId, RingPlan> rings;       ///< by loop
+  std::map<InstId, StreamPlan> streams;   ///< by loop
   std::vector<TensorMapSpec> maps;
   uint32_t ring_bytes = 0;                ///< barriers and the longest ring
   std::vector<Remark> remarks;

@@ -73,14 +73,78 @@ class RingFinder {
     ring.index_slice.erase(std::unique(ring.index_slice.begin(), ring.index_slice.end()), ring.index_slice.end());
     ring.b.offset = (ring.a.bytes() + 1023) & ~1023u;
     ring.stage_bytes = (ring.b.offset + ring.b.bytes() + 1023) & ~1023u;
-    if (plan_.rings.size() == kMaxRings) return fail(why, "the kernel has eight rings already");
-    ring.barriers = static_cast<uint32_t>(plan_.rings.size()) * 16 * kMaxStages;
+    if (plan_.rings.size() + plan_.streams.size() == kMaxRings) return fail(why, "the kernel has eight rings already");
+    ring.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * kMaxStages;
     ring.stages = std::min(kMaxStages, (kSharedBytes - RingPlan::kFirstStage) / ring.stage_bytes);
     if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
     return ring;
   }
 
+  /// The stream of a loop whose body does more than one product; nullopt if no product of it can be streamed.
+  std::optional<StreamPlan> find_stream(InstId loop, std::map<InstId, std::string>& why) {
+    loop_ = loop;
+    element_bytes_ = 2;
+    StreamPlan stream;
+    stream.loop = loop;
+    const Region& r = f_.region(loop);
+    for (InstId i = r.begin; i < r.end; ++i) {
+      const Effect e = f_.def(i).effect;
+      if (e == Effect::Write || e == Effect::ReadWrite) return std::nullopt;
+    }
+    for (InstId i = r.begin; i < r.end; i = f_.insts[i].next) {
+      if (f_.insts[i].op != Opcode::MmaF) continue;
+      std::string reason;
+      if (!stream_product(i, stream, reason)) why[i] = reason;
+    }
+    if (stream.products.empty()) return std::nullopt;
+    for (const RingPlan::Operand& o : stream.loads) {
+      stream.skipped.push_back(o.load);
+      stream.skipped.insert(stream.skipped.end(), o.chain.begin(), o.chain.end());
+    }
+    std::sort(stream.index_slice.begin(), stream.index_slice.end());
+    stream.index_slice.erase(std::unique(stream.index_slice.begin(), stream.index_slice.end()), stream.index_slice.end());
+    stream.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * kMaxStages;
+    stream.stages = std::min(kMaxStages, (kSharedBytes - RingPlan::kFirstStage) / stream.stage_bytes);
+    if (stream.stages < 2 || plan_.rings.size() + plan_.streams.size() == kMaxRings) return std::nullopt;
+    return stream;
+  }
+
  private:
+  bool stream_product(InstId i, StreamPlan& stream, std::string& why) {
+    const auto operands = f_.operands(i);
+    const ValueId result = f_.result(i);
+    const auto shape_a = m_.types.shape_of(f_.type(operands[0])), shape_r = m_.types.shape_of(f_.type(result));
+    const ElementType e = m_.types.element_of(f_.type(operands[0]));
+    if (shape_r.size() != 2) return bad(why, "the product has a batch dimension");
+    if ((e != ElementType::F16 && e != ElementType::BF16) || m_.types.element_of(f_.type(result)) != ElementType::F32)
+      return bad(why, "only f16 and bf16 with an f32 accumulator are streamed");
+    StreamPlan::Product p{i, -1, -1, log2_of(shape_r[0]), log2_of(shape_r[1]), log2_of(shape_a[1]), e == ElementType::BF16};
+    if (p.m_bits < 6 || p.n_bits < 3 || p.k_bits < 4 || p.n_bits > 8) return bad(why, "the tile does not fit wgmma");
+    const unsigned group_bits = p.m_bits >= 7 ? 1 : 0;
+    if (p.m_bits + p.n_bits - 7 - group_bits > 7) return bad(why, "the accumulator needs more than 128 registers a thread");
+    if (!stream.products.empty() && group_bits != stream.group_bits) return bad(why, "the loop's products have different numbers of rows");
+    RingPlan::Operand b;
+    const size_t maps = pending_.size();
+    if (!operand(operands[1], p.n_bits, p.k_bits, true, b, why)) {
+      pending_.resize(maps);
+      return false;
+    }
+    std::vector<InstId> slice;
+    for (const ValueId v : f_.group(b.load, 1))
+      if (!index(v, slice)) {
+        pending_.resize(maps);
+        return bad(why, "an index depends on what the loop computes");
+      }
+    stream.index_slice.insert(stream.index_slice.end(), slice.begin(), slice.end());
+    stream.group_bits = group_bits;
+    b.offset = stream.stage_bytes;
+    stream.stage_bytes += (b.bytes() + 1023) & ~1023u;
+    p.b = static_cast<int>(stream.loads.size());
+    stream.loads.push_back(std::move(b));
+    stream.products.push_back(p);
+    return true;
+  }
+
   static std::nullopt_t fail(std::string& why, std::string text) {
     why = std::move(text);
     return std::nullopt;
@@ -125,6 +189,7 @@ class RingFinder {
         out.load = i;
         break;
       }
+      out.chain.push_back(i);
       if (op == Opcode::Permute) {
         const ValueId s = f_.operands(i)[0];
         const auto& ints = m_.attrs.get(f_.attr(i, 0)).ints;
@@ -311,6 +376,18 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     auto ring = finder.find(i, &mma, reason);
     if (!ring) {
       if (mma != kNone) why[mma] = reason;
+      finder.pending_.clear();
+      auto stream = finder.find_stream(i, why);
+      if (!stream || (groups_chosen && stream->group_bits != group_bits)) continue;
+      for (const auto& p : stream->products) why.erase(p.mma);
+      group_bits = stream->group_bits;
+      groups_chosen = true;
+      plan.warp_bits = 2 + group_bits;
+      if (const auto it = options.plan.find("stages"); it != options.plan.end())
+        stream->stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, stream->stages);
+      plan.ring_bytes = std::max(plan.ring_bytes, stream->end());
+      plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
+      plan.streams.emplace(i, *std::move(stream));
       continue;
     }
     if (!ring->sync && groups_chosen && ring->group_bits != group_bits) {

@@ -2,7 +2,10 @@
 #include "backend/compile.h"
 
 #include <functional>
+#include <iterator>
+#include <map>
 #include <mutex>
+#include <vector>
 
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
@@ -108,6 +111,7 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   Lowering lowering(*device, *module, entry, result.plan, diags);
   if (!lowering.run(k.entry)) return Failed;
   k.shared_bytes = lowering.shared_bytes();
+  k.local_bytes_per_block = lowering.local.bytes;
   k.maps = result.plan.maps;
   k.remarks = result.plan.remarks;
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
@@ -117,6 +121,57 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   if (llvm::verifyModule(out, &os))
     return diags.error(Code::I0001, (*module).place(entry), "the code generator made invalid code: " + broken.substr(0, broken.find('\n')));
   return result;
+}
+
+/// Carries values of type bfloat from block to block as integers. LLVM's x86 code has no registers for the type and would carry them as
+/// float; the way back is a conversion, which is slow and changes the bits of a NaN that the kernel only moves.
+void carry_bfloats_as_words(llvm::Module& module) {
+  llvm::Type* word = llvm::Type::getInt16Ty(module.getContext());
+  for (llvm::Function& function : module) {
+    std::vector<llvm::Instruction*> values;
+    for (llvm::BasicBlock& block : function)
+      for (llvm::Instruction& i : block)
+        if (i.getType()->isBFloatTy()) values.push_back(&i);
+    const auto behind = [](llvm::Instruction* i) { return llvm::isa<llvm::PHINode>(i) ? i->getParent()->getFirstInsertionPt() : std::next(i->getIterator()); };
+    for (llvm::Instruction* i : values) {
+      std::vector<llvm::Use*> away;
+      for (llvm::Use& use : i->uses()) {
+        const auto* user = llvm::cast<llvm::Instruction>(use.getUser());
+        if (user->getParent() != i->getParent() || llvm::isa<llvm::PHINode>(user)) away.push_back(&use);
+      }
+      if (away.empty()) continue;
+      llvm::IRBuilder<> b(i->getParent(), behind(i));
+      llvm::Value* bits = b.CreateBitCast(i, word);
+      std::map<llvm::BasicBlock*, llvm::Value*> back;
+      for (llvm::Use* use : away) {
+        auto* user = llvm::cast<llvm::Instruction>(use->getUser());
+        const auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
+        llvm::BasicBlock* where = phi ? phi->getIncomingBlock(*use) : user->getParent();
+        llvm::Value*& value = back[where];
+        if (!value) {
+          if (where == i->getParent())
+            b.SetInsertPoint(where, std::next(llvm::cast<llvm::Instruction>(bits)->getIterator()));
+          else
+            b.SetInsertPoint(where, where->getFirstInsertionPt());
+          value = b.CreateBitCast(bits, i->getType());
+        }
+        use->set(value);
+      }
+    }
+    for (llvm::Instruction* i : values) {
+      auto* phi = llvm::dyn_cast<llvm::PHINode>(i);
+      if (!phi) continue;
+      llvm::IRBuilder<> b(phi);
+      llvm::PHINode* words = b.CreatePHI(word, phi->getNumIncomingValues());
+      for (unsigned k = 0; k < phi->getNumIncomingValues(); ++k) {
+        b.SetInsertPoint(phi->getIncomingBlock(k)->getTerminator());
+        words->addIncoming(b.CreateBitCast(phi->getIncomingValue(k), word), phi->getIncomingBlock(k));
+      }
+      b.SetInsertPoint(phi->getParent(), phi->getParent()->getFirstInsertionPt());
+      phi->replaceAllUsesWith(b.CreateBitCast(words, phi->getType()));
+      phi->eraseFromParent();
+    }
+  }
 }
 
 class HostKernel final : public EmulatedKernel {
@@ -139,16 +194,22 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
     uint32_t excess = 0;
     auto result = attempt(module, entry, target, options, fresh(), &excess, diags);
     if (!result || excess == 0) return result;
-    const auto& rings = result->plan.rings;
-    if (rings.empty())
+    const KernelPlan& plan = result->plan;
+    if (plan.ring_bytes == 0)
       return diags.error(Code::E0808, (*module).place(entry),
                          "the kernel needs " + std::to_string(result->kernel.shared_bytes) + " bytes of shared memory, a block of " + target.name + " has " +
                              std::to_string(target.max_shared()),
                          "use smaller tiles");
-    const RingPlan& ring = rings.begin()->second;
-    const uint32_t fewer = (excess + ring.stage_bytes - 1) / ring.stage_bytes;
-    if (ring.stages >= fewer + 2) {
-      options.plan["stages"] = std::to_string(ring.stages - fewer);
+    unsigned stages = 0;
+    uint32_t stage_bytes = 0;
+    const auto longest = [&](const auto& ring) {
+      if (ring.end() == plan.ring_bytes) stages = ring.stages, stage_bytes = ring.stage_bytes;
+    };
+    for (const auto& [loop, ring] : plan.rings) longest(ring);
+    for (const auto& [loop, ring] : plan.streams) longest(ring);
+    const uint32_t fewer = (excess + stage_bytes - 1) / stage_bytes;
+    if (stages >= fewer + 2) {
+      options.plan["stages"] = std::to_string(stages - fewer);
     } else {
       options.plan["tma"] = "off";
     }
@@ -221,6 +282,7 @@ Result<std::unique_ptr<EmulatedKernel>> compile_emulated(const ValidModule& modu
     return *code;
   }, diags);
   if (!lowered) return Failed;
+  carry_bfloats_as_words(*code);
   if (options.keep_llvm) lowered->kernel.llvm = llvm_text(*code);
   auto loaded = load_host_code(std::move(context), std::move(code), lowered->kernel.entry, diags);
   if (!loaded) return Failed;

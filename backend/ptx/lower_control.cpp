@@ -2,29 +2,24 @@
 #include "backend/ptx/lowering.h"
 
 namespace tile {
-namespace {
-
 using Var = Lowering::Var;
 
-std::vector<Var> make_vars(Lowering& x, ValueId v) {
+std::vector<Var> carried_vars(Lowering& x, ValueId v) {
   std::vector<Var> out;
   if (!x.is_tile(v)) return out;
   for (unsigned r = 0; r < x.layout(v).registers(); ++r) out.push_back(x.var(memory_type(x.b.getContext(), x.element(v))));
   return out;
 }
 
-// Variables hold bits: a narrow float in a variable may pass through a wider type and change a NaN.
-void store_vars(Lowering& x, ElementType e, const std::vector<Var>& vars, const Values& values) {
-  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], to_memory(x.d, e, values[k]));
+void store_carried(Lowering& x, ValueId like, const std::vector<Var>& vars, const Values& values) {
+  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], to_memory(x.d, x.element(like), values[k]));
 }
 
-Values load_vars(Lowering& x, ValueId v, const std::vector<Var>& vars) {
+Values load_carried(Lowering& x, ValueId like, const std::vector<Var>& vars) {
   Values out;
-  for (const Var& w : vars) out.push_back(from_memory(x.d, x.element(v), x.load(w)));
+  for (const Var& w : vars) out.push_back(from_memory(x.d, x.element(like), x.load(w)));
   return out;
 }
-
-}  // namespace
 
 bool lower_control(Lowering& x, InstId i) {
   const Function& f = x.f;
@@ -38,7 +33,7 @@ bool lower_control(Lowering& x, InstId i) {
     for (size_t k = 0; k < from.size(); ++k)
       if (x.is_tile(from[k])) all[k] = x.get(from[k], x.layout(like[k]));
     for (size_t k = 0; k < from.size(); ++k)
-      if (x.is_tile(from[k])) store_vars(x, x.element(from[k]), to[k], all[k]);
+      if (x.is_tile(from[k])) store_carried(x, from[k], to[k], all[k]);
   };
 
   switch (inst.op) {
@@ -68,7 +63,7 @@ bool lower_control(Lowering& x, InstId i) {
       const auto inits = operands.subspan(3);
       for (uint32_t k = 0; k < inits.size(); ++k) {
         args.push_back(r.first_arg + 1 + k);
-        frame.args.push_back(make_vars(x, args.back()));
+        frame.args.push_back(carried_vars(x, args.back()));
       }
       pass(inits, frame.args, args);
       const auto* known = llvm::dyn_cast<llvm::ConstantInt>(step);
@@ -83,7 +78,7 @@ bool lower_control(Lowering& x, InstId i) {
       b.CreateCondBr(less(lower, upper), body, frame.after);
       b.SetInsertPoint(body);
       x.set(r.first_arg, {x.load(iv)});
-      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, args[k], frame.args[k]));
+      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
       // What an earlier iteration did may still be pending when this one starts.
       x.pending_reads_ = x.pending_writes_ = x.scratch_used_ = true;
       x.loops_.push_back(frame);
@@ -99,7 +94,7 @@ bool lower_control(Lowering& x, InstId i) {
       // A number that wraps ends the loop.
       b.CreateCondBr(b.CreateAnd(less(next, upper), less(at, next)), body, frame.after);
       b.SetInsertPoint(frame.after);
-      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, f.result(i, k), frame.args[k]));
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_carried(x, f.result(i, k), frame.args[k]));
       return true;
     }
 
@@ -109,13 +104,13 @@ bool lower_control(Lowering& x, InstId i) {
       std::vector<ValueId> args;
       for (uint32_t k = 0; k < r.arg_count; ++k) {
         args.push_back(r.first_arg + k);
-        frame.args.push_back(make_vars(x, args.back()));
+        frame.args.push_back(carried_vars(x, args.back()));
       }
-      for (uint32_t k = 0; k < inst.result_count; ++k) frame.results.push_back(make_vars(x, f.result(i, k)));
+      for (uint32_t k = 0; k < inst.result_count; ++k) frame.results.push_back(carried_vars(x, f.result(i, k)));
       pass(operands, frame.args, args);
       b.CreateBr(frame.next);
       b.SetInsertPoint(frame.next);
-      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_vars(x, args[k], frame.args[k]));
+      for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
       x.pending_reads_ = x.pending_writes_ = x.scratch_used_ = true;
       x.loops_.push_back(frame);
       bool ended = false;
@@ -123,13 +118,13 @@ bool lower_control(Lowering& x, InstId i) {
       x.loops_.pop_back();
       if (!ended) b.CreateBr(frame.next);
       b.SetInsertPoint(frame.after);
-      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, f.result(i, k), frame.results[k]));
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_carried(x, f.result(i, k), frame.results[k]));
       return true;
     }
 
     case Opcode::If: {
       Lowering::Frame frame{i, {}, {}, nullptr, x.block("endif")};
-      for (uint32_t k = 0; k < inst.result_count; ++k) frame.results.push_back(make_vars(x, f.result(i, k)));
+      for (uint32_t k = 0; k < inst.result_count; ++k) frame.results.push_back(carried_vars(x, f.result(i, k)));
       llvm::BasicBlock* yes = x.block("then");
       const bool has_else = f.region(i, 1).present;
       llvm::BasicBlock* no = has_else ? x.block("else") : frame.after;
@@ -151,7 +146,7 @@ bool lower_control(Lowering& x, InstId i) {
       x.pending_writes_ = any_writes;
       x.ifs_.pop_back();
       b.SetInsertPoint(frame.after);
-      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_vars(x, f.result(i, k), frame.results[k]));
+      for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_carried(x, f.result(i, k), frame.results[k]));
       return true;
     }
 

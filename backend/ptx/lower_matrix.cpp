@@ -189,6 +189,7 @@ bool lower_fma(Lowering& x, InstId i) {
 
 bool lower_matrix(Lowering& x, InstId i) {
   const MmaPlan& p = x.plan.mma.at(i);
+  if (p.unit == MmaUnit::Group) return lower_stream_product(x, i);
   return p.unit == MmaUnit::Sync ? lower_sync(x, i, p) : lower_fma(x, i);
 }
 

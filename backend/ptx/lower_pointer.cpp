@@ -1,4 +1,7 @@
 // Accesses through tiles of pointers, atomics, block-local memory, addresses of globals.
+#include <algorithm>
+#include <optional>
+
 #include "backend/ptx/lower_memory.h"
 
 namespace tile {
@@ -6,7 +9,50 @@ namespace {
 
 uint32_t attr(Lowering& x, InstId i, const char* name) { return x.f.attr(i, static_cast<size_t>(attr_index(x.f.def(i), name))); }
 
+constexpr uint64_t kMostRoom = uint64_t{1} << 30, kMostAlignment = 256;
+
+/// Bytes of an alloca and their alignment; the interpreter has the same limits. Nothing beyond them.
+struct Room {
+  uint64_t bytes, alignment;
+};
+std::optional<Room> room_of(const Module& m, const Function& f, InstId i) {
+  const auto number = [&](const char* name) { return static_cast<uint64_t>(m.int_attr(f, i, static_cast<size_t>(attr_index(f.def(i), name)))); };
+  const unsigned bits = info(m.types.element_of(m.types.pointee_of(f.type(f.result(i))))).memory_bits;
+  const uint64_t n = number("num_elem"), alignment = number("alignment");
+  if (alignment > kMostAlignment || n > kMostRoom || n * bits / 8 > kMostRoom) return std::nullopt;
+  return Room{(n * bits + 7) / 8, std::max<uint64_t>(alignment, 1)};
+}
+
+bool lower_alloca(Lowering& x, InstId i) {
+  const auto at = x.local.offset.find(i);
+  if (at == x.local.offset.end())
+    return x.unsupported(i, "room for more than " + std::to_string(kMostRoom) + " bytes, or aligned to more than " + std::to_string(kMostAlignment));
+  // The memory of an alloca that runs again is new memory to the program, so no token orders its uses after those of the time before.
+  x.barrier();
+  llvm::IRBuilder<>& b = x.b;
+  const auto wide = [&](Value* v) { return b.CreateZExt(v, b.getInt64Ty()); };
+  Value* block = b.CreateAdd(wide(x.d.block_id(1)), b.CreateMul(wide(x.d.block_id(2)), wide(x.d.grid_size(1))));
+  block = b.CreateAdd(wide(x.d.block_id(0)), b.CreateMul(block, wide(x.d.grid_size(0))));
+  Value* part = b.CreateAdd(x.local_address(), b.CreateMul(block, x.i64(static_cast<int64_t>(x.local.bytes))));
+  x.set(x.f.result(i), {b.CreateAdd(part, x.i64(static_cast<int64_t>(at->second)))});
+  return true;
+}
+
 }  // namespace
+
+LocalMemory local_memory(const Module& module, const Function& entry) {
+  LocalMemory local;
+  const auto up = [](uint64_t n, uint64_t to) { return (n + to - 1) / to * to; };
+  for (InstId i = 0; i < entry.insts.size(); ++i) {
+    if (entry.insts[i].op != Opcode::Alloca) continue;
+    const auto room = room_of(module, entry, i);
+    if (!room) continue;
+    local.offset[i] = local.bytes = up(local.bytes, room->alignment);
+    local.bytes += std::max<uint64_t>(room->bytes, 1);  // even an empty one has its own address, and the kernel its word
+  }
+  local.bytes = up(local.bytes, kMostAlignment);
+  return local;
+}
 
 bool lower_pointer(Lowering& x, InstId i) {
   const Function& f = x.f;
@@ -20,7 +66,7 @@ bool lower_pointer(Lowering& x, InstId i) {
       }
     return x.unsupported(i, "there is no such global");
   }
-  if (op == Opcode::Alloca) return x.unsupported(i, "block-local memory has no lowering");
+  if (op == Opcode::Alloca) return lower_alloca(x, i);
   const ValueId pointers = f.operands(i)[0];
   const Layout& l = x.layout(pointers);
   const unsigned bits = element_bits(x.shape(pointers));

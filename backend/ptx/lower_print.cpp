@@ -13,7 +13,8 @@ bool lower_assert(Lowering& x, InstId i) {
 }
 
 constexpr uint32_t kHead = offsetof(Mailbox, head), kCapacity = offsetof(Mailbox, ring_bytes), kLost = offsetof(Mailbox, lost);
-constexpr uint32_t kRecordHead = 24;  // bytes, inst, block[3], padding
+constexpr uint32_t kRecordHead = 24;  // bytes, inst, block[3], complete
+constexpr uint32_t kComplete = 20;
 
 bool lower_record(Lowering& x, InstId i) {
   llvm::IRBuilder<>& b = x.b;
@@ -39,8 +40,8 @@ bool lower_record(Lowering& x, InstId i) {
   (void)x.d.atomic_rmw(RmwOp::Add, x.i32(1), false, b.CreateAdd(x.mailbox(), x.i64(kLost)), MemOrder::Relaxed, MemScope::System, b.CreateAnd(first, b.CreateNot(fits)));
   Value* record = b.CreateAdd(b.CreateAdd(x.mailbox(), x.i64(sizeof(Mailbox))), place);
   Value* head = b.CreateAnd(first, fits);
-  Value* words[6] = {x.i32(static_cast<int64_t>(size)), x.i32(i), x.d.block_id(0), x.d.block_id(1), x.d.block_id(2), x.i32(0)};
-  for (unsigned k = 0; k < 6; ++k) x.d.store_global({&words[k], 1}, b.CreateAdd(record, x.i64(4 * k)), MemOrder::Weak, MemScope::System, head);
+  Value* words[5] = {x.i32(static_cast<int64_t>(size)), x.i32(i), x.d.block_id(0), x.d.block_id(1), x.d.block_id(2)};
+  for (unsigned k = 0; k < 5; ++k) x.d.store_global({&words[k], 1}, b.CreateAdd(record, x.i64(4 * k)), MemOrder::Weak, MemScope::System, head);
   for (size_t a = 0; a < operands.size(); ++a) {
     const ValueId v = operands[a];
     const Layout& l = x.layout(v);
@@ -55,6 +56,11 @@ bool lower_record(Lowering& x, InstId i) {
       x.d.store_global({&word, 1}, b.CreateAdd(record, b.CreateAdd(b.CreateMul(n, x.i64(bytes)), x.i64(static_cast<int64_t>(at[a])))), MemOrder::Weak, MemScope::System, mine);
     }
   }
+  // The record counts once all threads have written their parts, and none goes on to a trap, which ends the launch, before that.
+  x.barrier();
+  Value* complete = x.i32(1);
+  x.d.store_global({&complete, 1}, b.CreateAdd(record, x.i64(kComplete)), MemOrder::Release, MemScope::System, head);
+  x.barrier();
   return true;
 }
 

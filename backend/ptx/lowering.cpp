@@ -8,14 +8,15 @@
 namespace tile {
 
 Lowering::Lowering(DeviceOps& device, const Module& module, const Function& function, const KernelPlan& kernel_plan, Diagnostics& diagnostics)
-    : d(device), b(device.b), m(module), f(function), plan(kernel_plan), diags(diagnostics), values_(function.value_types.size()),
+    : d(device), b(device.b), m(module), f(function), plan(kernel_plan), diags(diagnostics), local(local_memory(module, function)), values_(function.value_types.size()),
       views_(function.value_types.size()), def_(function.value_types.size(), kNone) {
   for (InstId i = 0; i < f.insts.size(); ++i)
     for (uint32_t r = 0; r < f.insts[i].result_count; ++r) def_[f.result(i, r)] = i;
 }
 
 bool Lowering::run(const std::string& symbol) {
-  params_ = d.begin(symbol, f.param_count + 1 + static_cast<unsigned>(m.globals.size() + plan.maps.size()), plan.threads());
+  const size_t hidden = 1 + m.globals.size() + plan.maps.size() + (local.bytes != 0 ? 1 : 0);
+  params_ = d.begin(symbol, f.param_count + static_cast<unsigned>(hidden), plan.threads());
   mailbox_ = params_[f.param_count];
   thread_ = d.thread_id();
   lane_ = b.CreateAnd(thread_, i32(31));
@@ -50,6 +51,7 @@ bool Lowering::region(const Region& r, bool* ended) {
 
 bool Lowering::instruction(InstId i, bool* ended) {
   const Opcode op = f.insts[i].op;
+  if (stream_ && std::find(stream_->skipped.begin(), stream_->skipped.end(), i) != stream_->skipped.end()) return true;
   if (is_elementwise(op)) {
     const ValueId r = f.result(i);
     const auto operands = f.operands(i);
@@ -69,6 +71,7 @@ bool Lowering::instruction(InstId i, bool* ended) {
     case Opcode::Break: case Opcode::Continue: case Opcode::Yield: case Opcode::Return: *ended = true; [[fallthrough]];
     case Opcode::For:
       if (const auto it = plan.rings.find(i); it != plan.rings.end()) return lower_ring_loop(*this, i, it->second);
+      if (const auto it = plan.streams.find(i); it != plan.streams.end()) return lower_stream_loop(*this, i, it->second);
       return lower_control(*this, i);
     case Opcode::If: case Opcode::Loop: case Opcode::MakeToken: case Opcode::JoinTokens: case Opcode::GetTileBlockId:
     case Opcode::GetNumTileBlocks: case Opcode::Assume: case Opcode::MemoryFenceAliasTko: case Opcode::GdcWaitTko:
@@ -245,7 +248,8 @@ Value* Lowering::owner(const Layout& l) {
 // --- shared memory ---
 
 Value* Lowering::scratch(uint32_t bytes) {
-  const uint32_t first = plan.rings.empty() ? 0 : RingPlan::kFirstStage;
+  // The body of a streamed loop uses the scratch space while stages are in flight; elsewhere no stage is.
+  const uint32_t first = stream_ ? plan.ring_bytes : plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
   scratch_used_ = true;
   return first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));

@@ -30,6 +30,7 @@ class Lowering {
   const Function& f;
   const KernelPlan& plan;
   Diagnostics& diags;
+  const LocalMemory local;
 
   /// A variable of the kernel; mem2reg makes a register of it.
   struct Var {
@@ -81,8 +82,8 @@ class Lowering {
   /// Writes a tile into the scratch space at byte `at` in row-major order with padded rows; no barriers.
   void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
   [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
-  /// Bytes of scratch space that cost the kernel nothing: the stages of its rings.
-  [[nodiscard]] uint32_t free_scratch() const { return plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage; }
+  /// Bytes of scratch space that cost the kernel nothing here: the stages of its rings.
+  [[nodiscard]] uint32_t free_scratch() const { return stream_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage; }
   /// Before and after the scratch space is used.
   void barrier();
 
@@ -111,6 +112,8 @@ class Lowering {
   }
   [[nodiscard]] Value* shared_base() const { return shared_; }
   [[nodiscard]] Value* map_address(unsigned index) const { return params_[f.param_count + 1 + m.globals.size() + index]; }
+  /// Address (i64) of all blocks' local memory; only if there is an alloca.
+  [[nodiscard]] Value* local_address() const { return params_.back(); }
   /// Accesses before this point that a bulk copy must not overtake are done, and visible to it.
   void settle_for_bulk_copies();
   /// Emits the instructions of a region. `ended` is set if its end is not reached.
@@ -146,6 +149,10 @@ class Lowering {
 
   friend void prepare_rings(Lowering&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
+  friend bool lower_stream_loop(Lowering&, InstId, const StreamPlan&);
+  friend bool lower_stream_product(Lowering&, InstId);
+  const StreamPlan* stream_ = nullptr;    ///< of the loop whose body is being emitted
+  Value* stream_stage_ = nullptr;         ///< shared address of the iteration's stage
   std::map<InstId, Var> ring_position_;   ///< by loop: stages that were filled and used so far
 
   struct Frame {                          ///< of a loop or an if
@@ -158,12 +165,19 @@ class Lowering {
   std::vector<Value*>* yielded_ = nullptr;  ///< apply(): where the yield of the body goes
 };
 
+// Carried values live in variables that hold bits: a narrow float in a variable may pass through a wider type and change a NaN.
+[[nodiscard]] std::vector<Lowering::Var> carried_vars(Lowering& x, ValueId v);   ///< none for tokens
+void store_carried(Lowering& x, ValueId like, const std::vector<Lowering::Var>& vars, const Values& values);
+[[nodiscard]] Values load_carried(Lowering& x, ValueId like, const std::vector<Lowering::Var>& vars);
+
 // One function per family; false after an error.
 bool lower_control(Lowering&, InstId);
 bool lower_shape(Lowering&, InstId);      ///< cat, extract, insert, pack, unpack, iota, constant, reshape, broadcast, permute
 bool lower_view(Lowering&, InstId);       ///< make_*_view, shapes, load/store/reduce through views
 bool lower_pointer(Lowering&, InstId);    ///< load/store/atomics through pointers, alloca, get_global
 bool lower_reduce(Lowering&, InstId);     ///< reduce, scan
+bool lower_stream_loop(Lowering&, InstId, const StreamPlan&);  ///< a `for` with streamed products
+bool lower_stream_product(Lowering&, InstId);
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
 void prepare_rings(Lowering&);            ///< their mbarriers, at the start of the kernel
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled

@@ -2,7 +2,10 @@
 #include "tests/random/launch_program.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
+#include "vm/base/numeric.h"
 #include "vm/interp/check.h"
 #include "vm/runtime/launch_args.h"
 
@@ -42,7 +45,10 @@ Outcome launch(const std::shared_ptr<const ValidModule>& module, const Program& 
   }
   const bool ran = (*device)->launch(**entry, program.grid, *args, run, diags).ok();
   if (!ran || diags.has_errors()) return failed();
-  for (const Array& a : args->buffers) out.arrays.emplace_back(a.memory.data(), a.memory.data() + a.memory.size());
+  for (const Array& a : args->buffers) {
+    out.arrays.emplace_back(a.memory.data(), a.memory.data() + a.memory.size());
+    out.types.push_back(a.type);
+  }
   return out;
 }
 
@@ -53,19 +59,16 @@ Outcome launch_on_cpu(const std::shared_ptr<const ValidModule>& module, const Pr
 std::string difference(const Outcome& a, const Outcome& b) {
   if (a.errors != b.errors) return "one launch failed:\n" + a.errors + b.errors;
   for (size_t k = 0; k < std::min(a.arrays.size(), b.arrays.size()); ++k) {
-    const auto [x, y] = std::mismatch(a.arrays[k].begin(), a.arrays[k].end(), b.arrays[k].begin(), b.arrays[k].end());
-    if (x == a.arrays[k].end() && y == b.arrays[k].end()) continue;
-    const auto at = x - a.arrays[k].begin();
-    std::string bytes[2];
-    for (size_t side = 0; side < 2; ++side) {
-      const auto& bytes_of = side == 0 ? a.arrays[k] : b.arrays[k];
-      for (auto n = static_cast<size_t>(at) & ~size_t{7}; n < std::min(bytes_of.size(), (static_cast<size_t>(at) & ~size_t{7}) + 16); ++n) {
-        char text[4];
-        std::snprintf(text, sizeof text, "%02x ", bytes_of[n]);
-        bytes[side] += text;
-      }
+    if (a.arrays[k] == b.arrays[k]) continue;
+    const ElementType e = a.types[k];
+    const size_t n = a.arrays[k].size() * 8 / info(e).memory_bits;
+    for (size_t i = 0; i < n; ++i) {
+      const uint64_t x = load_bits(a.arrays[k].data(), e, static_cast<int64_t>(i)), y = load_bits(b.arrays[k].data(), e, static_cast<int64_t>(i));
+      if (x == y || (info(e).is_float && std::isnan(decode(e, x)) && std::isnan(decode(e, y)))) continue;
+      char text[96];
+      std::snprintf(text, sizeof text, ", element %zu: %0*llx and %0*llx", i, info(e).memory_bits / 4, static_cast<unsigned long long>(x), info(e).memory_bits / 4, static_cast<unsigned long long>(y));
+      return "array " + std::to_string(k) + " of " + std::string(info(e).name) + text;
     }
-    return "array " + std::to_string(k) + ", byte " + std::to_string(at) + ": " + bytes[0] + "and " + bytes[1];
   }
   return {};
 }

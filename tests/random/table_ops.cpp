@@ -252,7 +252,9 @@ bool Generator::try_row(const OpDef& row) {
     }
   }
 
-  const bool wants_small = is(row, Opcode::FToI) && rng_.chance(60);
+  // The bits of a NaN are open: they stay out of integers.
+  const bool bits_leave = options_.exact && is(row, Opcode::Bitcast) && info(elements[0]).is_float;
+  const bool wants_small = bits_leave || (is(row, Opcode::FToI) && rng_.chance(60));
   std::vector<Val> operands;
   for (size_t k = 0; k + 1 < n; ++k) operands.push_back(get(elements[k], shapes[k], wants_small || (options_.exact && rng_.chance(30))));
   if (!guard(row, operands, *attrs, elements.back())) return false;

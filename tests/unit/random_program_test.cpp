@@ -53,7 +53,6 @@ TEST_CASE("random programs go through every form") {
     CHECK(print_text(*parsed) == text);
     const auto bytes = encode_tilebc(p.module, diags);
     REQUIRE(bytes);
-    CHECK(encode_tilebc(*parsed) == *bytes);
     const auto decoded = decode_tilebc(*bytes, "k", diags);
     REQUIRE(decoded);
     CHECK(encode_tilebc(*decoded) == *bytes);
@@ -61,6 +60,9 @@ TEST_CASE("random programs go through every form") {
     const auto binary = write_tileirbc(p.module, v(13, 4), diags);
     INFO(render(diags));
     REQUIRE(binary);
+    const auto of_text = write_tileirbc(*parsed, v(13, 4), diags);  // tilebc would differ: it keeps the names that the text has
+    REQUIRE(of_text);
+    CHECK(*of_text == *binary);
     const auto read = read_tileirbc(*binary, "k", diags);
     REQUIRE(read);
     const auto again = write_tileirbc(*read, v(13, 4), diags);
