@@ -1,12 +1,17 @@
 // From a valid entry to PTX or to loaded host code.
 #include "backend/compile.h"
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include <llvm/BinaryFormat/Dwarf.h>
+#include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -90,6 +95,53 @@ std::string symbol_of(std::string_view name) {
   return out;
 }
 
+/// Source lines for profilers: those that the bytecode carries, or those of the text.
+class SourceLines {
+ public:
+  SourceLines(const Module& m, const Function& f, llvm::Module& out, llvm::IRBuilder<>& b) : m_(m), f_(f), b_(b), builder_(out) {
+    out.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+  }
+  /// After the kernel has begun.
+  void begin(llvm::Function& kernel) {
+    const auto [file, line] = place(kNone);
+    (void)builder_.createCompileUnit(llvm::dwarf::DW_LANG_C, this->file(file), "tilevm", true, "", 0, "", llvm::DICompileUnit::DebugDirectivesOnly);
+    auto* type = builder_.createSubroutineType(builder_.getOrCreateTypeArray({}));
+    scope_ = builder_.createFunction(this->file(file), kernel.getName(), kernel.getName(), this->file(file), line, type, line, llvm::DINode::FlagZero,
+                                     llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
+    kernel.setSubprogram(scope_);
+    at(kNone);
+  }
+  void at(InstId i) {
+    const auto [file, line] = place(i);
+    llvm::DIScope* scope = scope_;
+    if (this->file(file) != scope_->getFile()) scope = builder_.createLexicalBlockFile(scope_, this->file(file));
+    b_.SetCurrentDebugLocation(llvm::DILocation::get(b_.getContext(), line, 1, scope));
+  }
+  void end() { builder_.finalize(); }
+
+ private:
+  /// File and line of an instruction, or of the entry.
+  std::pair<std::string, unsigned> place(InstId i) const {
+    const LocId loc = m_.locs.line_of(i == kNone ? f_.loc : f_.insts[i].loc);
+    if (loc != kNone) return {std::string(m_.str(m_.locs.get(loc).file)), m_.locs.get(loc).line};
+    const Place p = i == kNone ? m_.place(f_) : m_.place(f_, i);
+    if (p.source && p.span.valid()) return {p.source->name(), p.source->line_col(p.span.begin).line};
+    return {m_.file, 0};
+  }
+  llvm::DIFile* file(const std::string& name) {
+    auto& f = files_[name];
+    const size_t slash = name.rfind('/');
+    if (!f) f = slash == std::string::npos ? builder_.createFile(name, ".") : builder_.createFile(name.substr(slash + 1), name.substr(0, slash));
+    return f;
+  }
+  const Module& m_;
+  const Function& f_;
+  llvm::IRBuilder<>& b_;
+  llvm::DIBuilder builder_;
+  llvm::DISubprogram* scope_ = nullptr;
+  std::map<std::string, llvm::DIFile*> files_;
+};
+
 struct Lowered {
   KernelPlan plan;
   CompiledKernel kernel;
@@ -109,7 +161,17 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.threads = result.plan.threads();
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
+  std::optional<SourceLines> lines;
+  if (options.lineinfo && !target.emulated) {
+    lines.emplace(*module, entry, out, device->b);
+    lowering.locate = [&, begun = false](InstId i) mutable {
+      if (!begun) lines->begin(*device->b.GetInsertBlock()->getParent());
+      begun = true;
+      lines->at(i);
+    };
+  }
   if (!lowering.run(k.entry)) return Failed;
+  if (lines) lines->end();
   k.shared_bytes = lowering.shared_bytes();
   k.local_bytes_per_block = lowering.local.bytes;
   k.maps = result.plan.maps;
@@ -217,6 +279,10 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 }
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
+  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages"};
+  for (const auto& [key, value] : options.plan)
+    if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) == std::end(kPlanKeys))
+      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma and stages");
   if (auto t = find_target(options.target)) return *t;
   return diags.error(Code::E0808, place, "there is no target '" + options.target + "'", "the targets are " + target_names());
 }

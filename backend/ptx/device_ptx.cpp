@@ -579,6 +579,8 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     trap_->addFnAttr(llvm::Attribute::NoUnwind);
     trap_->addFnAttr(llvm::Attribute::NoReturn);
     const auto saved = b.saveIP();
+    const llvm::DebugLoc line = b.getCurrentDebugLocation();
+    b.SetCurrentDebugLocation(llvm::DebugLoc());
     llvm::Function* kernel = function_;
     function_ = trap_;
     b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "entry", trap_));
@@ -599,6 +601,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     b.CreateUnreachable();
     function_ = kernel;
     b.restoreIP(saved);
+    b.SetCurrentDebugLocation(line);
     return trap_;
   }
 

@@ -23,6 +23,7 @@ class Folder {
   [[nodiscard]] bool commutative() const { return commutes_; }
 
   Tuple combine(const Tuple& low, const Tuple& high) {
+    if (failed_) return low;  // one error says it all
     Values args;
     for (size_t k = 0; k < low.size(); ++k) {
       args.push_back(low[k]);

@@ -43,6 +43,7 @@ bool Lowering::region(const Region& r, bool* ended) {
   bool stop = false;
   for (InstId i = r.begin; i < r.end && !stop; i = f.insts[i].next) {
     d.site = i;
+    if (locate) locate(i);
     if (!instruction(i, &stop)) return false;
   }
   if (ended) *ended = stop;
@@ -96,7 +97,7 @@ bool Lowering::instruction(InstId i, bool* ended) {
 
 bool Lowering::unsupported(InstId i, const std::string& why) {
   (void)diags.error(Code::E0808, m.place(f, i), std::string(f.def(i).name) + " is not supported on " + d.target.name + ": " + why,
-                    "run it with --cpu");
+                    f.def(i).name.starts_with("multimem") ? "" : "run it with --cpu");
   return false;
 }
 

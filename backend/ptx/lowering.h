@@ -42,6 +42,9 @@ class Lowering {
     Values shape, strides;    ///< i64, in elements
   };
 
+  /// Told of every instruction before its code: sets the builder's source line. May be empty.
+  std::function<void(InstId)> locate;
+
   // --- facts about values ---
   [[nodiscard]] bool is_tile(ValueId v) const { return m.types.is_tile(f.type(v)); }
   [[nodiscard]] std::span<const int64_t> shape(ValueId v) const { return m.types.shape_of(f.type(v)); }

@@ -10,6 +10,7 @@ void Generator::actions(unsigned n) {
 }
 
 void Generator::action() {
+  if (rng_.chance(options_.product_loops)) return product_loop();
   const uint32_t what = rng_.below(100);
   if (what < 50) return table_op();
   if (what < 62) return shape_op();

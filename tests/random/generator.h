@@ -77,6 +77,7 @@ class Generator {
   TypeId type(const Val& v) { return tile(v.e, v.shape); }
   const Val& keep(Val v);
   Val constant(ElementType e, const Shape& shape, const std::vector<double>& values);
+  AttrId dense(TypeId t, std::string bytes);
   Val random_constant(ElementType e, const Shape& shape);
   Val scalar(int64_t value, ElementType e = ElementType::I32) { return constant(e, {}, {static_cast<double>(value)}); }
   Val binary(Opcode op, const Val& a, const Val& b, const Ids& attrs = {});
@@ -125,6 +126,7 @@ class Generator {
   void shape_op();
   void combine(bool scan);
   void product();
+  void product_loop();
   void scaled_product();
   Val no_negative_zero(const Val& v);
 

@@ -152,7 +152,7 @@ void Generator::global_constant() {
   }
   Global g;
   g.name = m.strings.add("g" + std::to_string(m.globals.size()));
-  g.value = m.attrs.dense(t, bytes);
+  g.value = dense(t, bytes);
   g.alignment = 16;
   g.constant = rng_.chance(50);
   m.order.insert(m.order.begin() + static_cast<std::ptrdiff_t>(m.globals.size()), Module::kGlobalBit | static_cast<uint32_t>(m.globals.size()));

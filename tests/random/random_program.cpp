@@ -94,7 +94,14 @@ Val Generator::constant(ElementType e, const Shape& shape, const std::vector<dou
   }
   if (info(e).is_float && !(bound <= exact_limit(e))) bound = kUnknown;
   const TypeId t = tile(e, shape);
-  return {emit1(Opcode::Constant, {}, {program_.module.attrs.dense(t, bytes)}, {t}), e, shape, bound};
+  return {emit1(Opcode::Constant, {}, {dense(t, bytes)}, {t}), e, shape, bound};
+}
+
+AttrId Generator::dense(TypeId t, std::string bytes) {
+  // Equal elements are written as one, as every reader does it.
+  const size_t one = info(types().element_of(t)).storage;
+  if (bytes.compare(one, bytes.size() - one, bytes, 0, bytes.size() - one) == 0) bytes.resize(one);
+  return program_.module.attrs.dense(t, std::move(bytes));
 }
 
 Val Generator::random_constant(ElementType e, const Shape& shape) {

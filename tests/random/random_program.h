@@ -18,6 +18,7 @@ struct Options {
   /// two machines must then agree in every bit.
   bool exact = false;
   bool local_memory = true;     ///< alloca
+  unsigned product_loops = 1;   ///< percent of the actions that are loops of matrix products
   std::vector<Opcode> prefer;   ///< operations of the table that are drawn half of the time; empty: none
 };
 

@@ -1,5 +1,6 @@
 // Runs random programs on the reference machine and on the emulation of GPUs and compares every byte of memory; compiles
-// them for other targets. Usage: random_programs [--first SEED] [--count N] [--size N] [--targets T,T] [--ptx T,T]
+// them for other targets. Usage: random_programs [--first SEED] [--count N] [--size N]
+// [--product-loops PERCENT] [--targets T,T] [--ptx T,T]
 // [--ptx-dir DIR] [--out DIR] [--reduce] [--seconds N] [--step N]. Exit status 1 if a difference was found.
 #include <chrono>
 #include <cstdio>
@@ -22,7 +23,7 @@ namespace {
 
 struct Settings {
   uint64_t first = 1, count = 100, step = 1;
-  unsigned size = 20;
+  unsigned size = 20, product_loops = 1;
   double seconds = 1e9;
   std::vector<std::string> targets, ptx;
   std::string ptx_dir, out;
@@ -76,16 +77,17 @@ void report(const Settings& s, uint64_t seed, const std::string& target, const s
   write(base + ".tile", print_text(program.module));
   write(base + ".json", program.job(std::to_string(seed) + "_" + target + ".tile"));
   if (!s.reduce) return;
-  Program small = program;
-  small.module = reduce(program.module, [&](const Module& m) {
+  // Written after every step: reducing a large program takes minutes.
+  (void)reduce(program.module, [&](const Module& m) {
     const auto module = valid(m);
     if (!module) return false;
     const Outcome wanted = launch_on_cpu(module, program, {1, true});
     bool unsupported = false;
-    return wanted.errors.empty() && !fault(module, program, wanted, target, unsupported).empty();
+    if (!wanted.errors.empty() || fault(module, program, wanted, target, unsupported).empty()) return false;
+    write(base + ".small.tile", print_text(m));
+    write(base + ".small.json", program.job(std::to_string(seed) + "_" + target + ".small.tile"));
+    return true;
   });
-  write(base + ".small.tile", print_text(small.module));
-  write(base + ".small.json", program.job(std::to_string(seed) + "_" + target + ".small.tile"));
 }
 
 void one(const Settings& s, uint64_t seed, Totals& totals) {
@@ -94,6 +96,7 @@ void one(const Settings& s, uint64_t seed, Totals& totals) {
   options.size = s.size;
   options.exact = true;
   options.local_memory = false;
+  options.product_loops = s.product_loops;
   const Program program = make(options);
   Diagnostics diags;
   auto checked = validate(program.module, diags);
@@ -170,6 +173,8 @@ int main(int argc, char** argv) {
       s.step = std::strtoull(value.c_str(), nullptr, 10);
     else if (name == "--size")
       s.size = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
+    else if (name == "--product-loops")
+      s.product_loops = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
     else if (name == "--seconds")
       s.seconds = std::strtod(value.c_str(), nullptr);
     else if (name == "--targets")

@@ -172,12 +172,16 @@ std::optional<Module> edited(const Module& m, const Edit& edit) {
 }
 
 Module reduce(Module m, const std::function<bool(const Module&)>& shows) {
-  for (bool smaller = true; smaller;) {
+  // First what much hangs on: accesses and control flow.
+  bool large_only = true;
+  for (bool smaller = true; smaller || large_only;) {
+    if (!smaller) large_only = false;
     smaller = false;
     for (InstId i = static_cast<InstId>(m.functions[0].insts.size()); i-- > 0;) {
       if (i >= m.functions[0].insts.size()) continue;
       const Function& f = m.functions[0];
       if (f.def(i).terminator || f.insts[i].op == Opcode::Constant || f.insts[i].op == Opcode::MakeToken) continue;
+      if (large_only && f.def(i).regions == 0 && f.def(i).effect != Effect::Write && f.def(i).effect != Effect::ReadWrite) continue;
       std::vector<Edit> edits;
       if (f.insts[i].result_count == 1 && m.types.is_token(f.type(f.result(i)))) edits.push_back({i, Edit::Kind::Drop, 0});
       if (f.insts[i].result_count > 0 && edits.empty()) {

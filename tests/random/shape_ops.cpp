@@ -69,6 +69,7 @@ void Generator::shape_op() {
       const Val v = any(ElementSet{(kNum.bits | set_of(ElementType::I4).bits) & ~set_of(ElementType::I8).bits}, 1, 1);
       const int64_t bits = (v.e == ElementType::TF32 ? 32 : info(v.e).bits) * v.shape[0];
       if (options_.exact && info(v.e).is_float && v.bound < 0) return;  // the bits of a NaN are open
+      if (options_.exact && v.e == ElementType::I1) return;             // the GPU part does not take these
       if (bits % 8 != 0 || (v.e == ElementType::TF32 ? 32 : info(v.e).bits) == 8) return;
       const Shape shape{bits / 8};
       keep({emit1(Opcode::Pack, {{v.id}}, {}, {tile(ElementType::I8, shape)}), ElementType::I8, shape, kUnknown});
@@ -77,7 +78,7 @@ void Generator::shape_op() {
     default: {
       // tf32 is left out: bytes with other low bits than zero are no tf32.
       const ElementType e = random_element(ElementSet{(kNum.bits | set_of(ElementType::I4).bits) & ~set_of(ElementType::I8, ElementType::TF32).bits});
-      if (info(e).bits == 8) return;
+      if (info(e).bits == 8 || (options_.exact && e == ElementType::I1)) return;
       const Shape from{int64_t{8} << rng_.below(4)}, to{from[0] * 8 / info(e).bits};
       const Val v = get(ElementType::I8, from);
       keep({emit1(Opcode::Unpack, {{v.id}}, {}, {tile(e, to)}), e, to, kUnknown});
@@ -208,6 +209,72 @@ void Generator::product() {
     keep({emit1(ints ? Opcode::MmaI : Opcode::MmaF, {{a.id}, {b.id}, {c.id}}, attrs, {tile(acc, c.shape)}), acc, c.shape, bound});
     return;
   }
+}
+
+// A product over tiles of two arrays: the loop that the GPU part feeds from stages in shared memory.
+void Generator::product_loop() {
+  static const std::vector<std::pair<ElementType, ElementType>> kTypes = {
+      {ElementType::F16, ElementType::F32}, {ElementType::F16, ElementType::F16},      {ElementType::BF16, ElementType::F32}, {ElementType::F32, ElementType::F32}, {ElementType::TF32, ElementType::F32},
+      {ElementType::I8, ElementType::I32},  {ElementType::F8E4M3FN, ElementType::F32}, {ElementType::F8E5M2, ElementType::F32}, {ElementType::F64, ElementType::F64}};
+  const auto [side, acc] = rng_.of(kTypes);
+  const int64_t m = int64_t{8} << rng_.below(5), n = int64_t{8} << rng_.below(5), k = int64_t{8} << rng_.below(4), trips = rng_.below(6);
+  const bool ragged = rng_.chance(30), dynamic = rng_.chance(40), flat = rng_.chance(20);
+  const auto cut = [&](int64_t x) { return ragged && rng_.chance(60) ? x - rng_.below(static_cast<uint64_t>(std::min<int64_t>(x, k))) : x; };
+  // The second array lies as k x n, or as n x k and is read through a dim_map or permuted.
+  const unsigned form = rng_.below(3);
+  const int64_t all_k = std::max<int64_t>(1, cut(k * std::max<int64_t>(trips, 1)));
+  const auto generator = [&] { return "randint(" + std::to_string(1 + rng_.below(1000)) + ",-3,4)"; };
+  const auto both = [&](int64_t rows, int64_t columns, bool swap) { return swap ? Shape{columns, rows} : Shape{rows, columns}; };
+  const int64_t rows = m * static_cast<int64_t>(blocks());
+  const ArrayParam a = array(side, {cut(rows), all_k}, generator(), 3, rng_.chance(30), dynamic);
+  const ArrayParam b = array(side, both(all_k, cut(n), form != 0), generator(), 3, rng_.chance(30), dynamic);
+  const uint32_t padding = ragged || rng_.chance(50) ? 0 : kNone;
+  const ValueId va = partition_view(a, {m, k}, padding, {0, 1});
+  const ValueId vb = form == 2 ? partition_view(b, {n, k}, padding, {0, 1}) : partition_view(b, {k, n}, padding, form == 1 ? std::vector<int32_t>{1, 0} : std::vector<int32_t>{0, 1});
+  const Val zero = scalar(0), one = scalar(1), upper = scalar(trips);
+  const Val start = rng_.chance(50) ? constant(acc, {m, n}, {0}) : spread(get(acc, {}, true), {m, n});
+  const Val c = info(acc).is_float ? no_negative_zero(start) : start;
+  const bool write_inside = writes_ && flat;
+  Ids init{c.id}, types_of{type(c)}, args{tile(ElementType::I32, {}), type(c)};
+  if (write_inside) {
+    init.push_back(token_);
+    types_of.push_back(types().token());
+    args.push_back(types().token());
+  }
+  const InstId loop = emit(Opcode::For, {{zero.id}, {upper.id}, {one.id}, init}, {0}, types_of);
+  const size_t mark = vals_.size();
+  const bool writes = writes_;
+  const ValueId outer_token = token_, iv = b_->next_value();
+  b_->begin_region(args);
+  writes_ = false;
+  ++depth_;
+  const auto load = [&](ValueId view, const Ids& index, const Shape& shape) {
+    return Val{emit1(Opcode::LoadViewTko, {{view}, index, {}}, {0, kNone, kNone, kNone}, {tile(side, shape), types().token()}), side, shape, 3};
+  };
+  Val x = load(va, {block_.id, iv}, {m, k});
+  Val y = form == 2 ? load(vb, {zero.id, iv}, {n, k}) : load(vb, {iv, zero.id}, {k, n});
+  if (form == 2) y = {emit1(Opcode::Permute, {{y.id}}, {program_.module.attrs.ints(AttrTag::I32Array, {1, 0})}, {tile(side, {k, n})}), side, {k, n}, 3};
+  if (kBaseFloat.has(side) && rng_.chance(20)) x = {emit1(Opcode::MulF, {{x.id}, {constant(side, {m, k}, {2}).id}}, {0, 0}, {type(x)}), side, {m, k}, 6};
+  const Ids attrs = side == ElementType::I8 ? Ids{rng_.below(2), rng_.below(2)} : Ids{0};
+  const ValueId sum = emit1(side == ElementType::I8 ? Opcode::MmaI : Opcode::MmaF, {{x.id}, {y.id}, {iv + 1}}, attrs, {type(c)});
+  Ids next{sum};
+  if (write_inside) {
+    token_ = iv + 2;
+    writes_ = true;
+    store_output({sum, acc, c.shape, kUnknown});
+    next.push_back(token_);
+  }
+  emit(Opcode::Continue, {next}, {}, {});
+  --depth_;
+  b_->end_region();
+  b_->end_op();
+  vals_.resize(mark);
+  writes_ = writes;
+  token_ = write_inside ? f().result(loop, 1) : outer_token;
+  Val out{f().result(loop, 0), acc, c.shape, 6.0 * 3 * static_cast<double>(k * trips) + c.bound};
+  if (out.bound > exact_limit(acc)) out.bound = kUnknown;
+  keep(out);
+  store_output(out);
 }
 
 void Generator::scaled_product() {

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""What the GPU part says of a kernel without running it: PTX with source lines, the plan, remarks, errors of wrong choices; and that the
+loops of products get the units that they should.
+
+Skipped without the GPU part. Environment: TILEVM, SOURCE_DIR."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+TILEVM = os.environ.get("TILEVM", "tilevm")
+EXAMPLES = ROOT / "examples"
+CORPUS = ROOT / "tests" / "corpus" / "tileirbc"
+failures = []
+
+
+def tilevm(*arguments):
+    return subprocess.run([TILEVM, *map(str, arguments), "--color", "never"], capture_output=True, text=True, timeout=120, check=False)
+
+
+def check(what, condition, detail=""):
+    if not condition:
+        failures.append(what)
+        print(f"FAILED: {what}: {detail[-600:]}")
+
+
+def remarks(kernel, target, *more):
+    done = tilevm(kernel, "--gpu", "--target", target, "--remarks=json", "--emit", "plan", *more)
+    check(f"{kernel.name} {target} compiles", done.returncode == 0, done.stderr)
+    return done.stderr + done.stdout
+
+
+def main():
+    if "gpu: LLVM" not in tilevm("--version").stdout:
+        print("skipped: tilevm was built without the GPU part")
+        return 77
+    f16 = EXAMPLES / "04_f16.tile"
+
+    # Source lines: of the text, and those that bytecode carries; none without the option.
+    with_lines = tilevm(f16, "--gpu", "--target", "sm_90a", "--lineinfo", "--emit", "ptx").stdout
+    check("--lineinfo names the file", "04_f16.tile" in with_lines and "\t.loc\t" in with_lines, with_lines[:800])
+    check("no lines without it", "\t.loc\t" not in tilevm(f16, "--gpu", "--target", "sm_90a", "--emit", "ptx").stdout)
+    carried = tilevm(CORPUS / "attention_full.13.4.tileirbc", "--gpu", "--target", "sm_80", "--lineinfo", "--emit", "ptx").stdout
+    check("--lineinfo takes the bytecode's places", "kernels.py" in carried, carried[:800])
+
+    # Units that loops of products get, and why not.
+    ring = remarks(f16, "sm_90a")
+    check("a product loop on sm_90a", "wgmma m64n64k16 from a ring" in ring, ring)
+    check("the same on sm_80", "mma.sync.m16n8k16.f16" in remarks(f16, "sm_80"))
+    check("the same without bulk copies", "from a ring" not in remarks(f16, "sm_90a", "--plan", "tma=off"))
+    check("a fixed number of stages", "a ring of 2 stages" in remarks(f16, "sm_90a", "--plan", "stages=2"))
+    check("tf32 is rounded on the way", "tf32 from a ring" in remarks(EXAMPLES / "03_tf32.tile", "sm_90a"))
+    check("8-bit integers", "s8 from a ring" in remarks(EXAMPLES / "11_i8.tile", "sm_90a"))
+    check("f32 has no tensor core", "has no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a") or "have no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a"))
+    ptx = tilevm(f16, "--gpu", "--target", "sm_90a", "--emit", "ptx").stdout
+    for word in "wgmma.mma_async", "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity":
+        check(f"PTX has {word}", word in ptx)
+    check("PTX calls nothing outside", ".extern .func" not in ptx)
+
+    # Wrong choices.
+    for arguments, text in (["--plan", "speed=high"], "the choices are"), (["--target", "sm_42"], "the targets are"):
+        done = tilevm(f16, "--gpu", "--emit", "plan", *arguments)
+        check(" ".join(arguments), done.returncode in (1, 2) and text in done.stderr, f"exit {done.returncode}: {done.stderr}")
+    done = tilevm(CORPUS / "raw_multimem.13.5.tileirbc", "--gpu", "--target", "sm_90a", "--emit", "ptx", "--diagnostics", "json")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    check("an operation that no target runs is refused once", [d["code"] for d in lines if d["severity"] == "error"] == ["E0808"], done.stderr)
+    print("all checks passed" if not failures else f"{len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
