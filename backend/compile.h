@@ -62,7 +62,7 @@ struct CompiledKernel {
 };
 
 /// What a running kernel tells the host: written by the first block that fails, and by prints. Lives in memory that both see.
-/// Layout is part of the kernel's ABI (backend/ptx/lower_print.cpp, backend/cuda/mailbox.cpp, backend/emulate).
+/// Layout is part of the kernel's ABI (backend/ptx/lower_print.cpp, backend/device/mailbox.cpp).
 struct Mailbox {
   uint32_t trap;          ///< 0: none. Set by compare-and-swap from 0 to 1, then the fields below are written
   uint32_t code;          ///< numeric part of the T01xx diagnostic

@@ -91,6 +91,8 @@ class Rebuild {
         } else {
           value_[v] = token_in;
         }
+      } else if (edit_.kind == Edit::Kind::Drop) {
+        value_[v] = kNone;
       } else if (edit_.kind == Edit::Kind::ToOperand) {
         if (edit_.operand >= operands.size() || f_.type(operands[edit_.operand]) != f_.type(v)) return fail();
         value_[v] = value_[operands[edit_.operand]];
@@ -162,11 +164,24 @@ std::optional<Module> rebuilt(const Module& m, const Edit& edit, const std::vect
   return out;
 }
 
+/// True if nobody uses a result other than a token.
+bool droppable(const TypeTable& types, const Function& f, InstId i) {
+  for (uint32_t r = 0; r < f.insts[i].result_count; ++r) {
+    const ValueId v = f.result(i, r);
+    if (types.is_token(f.type(v))) continue;
+    for (InstId k = i + 1; k < f.insts.size(); ++k) {
+      const auto operands = f.operands(k);
+      if (std::find(operands.begin(), operands.end(), v) != operands.end()) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
-std::optional<Module> edited(const Module& m, const Edit& edit) {
+std::optional<Module> edited(const Module& m, const Edit& edit, bool clean) {
   auto out = rebuilt(m, edit, nullptr);
-  if (!out) return std::nullopt;
+  if (!out || !clean) return out;
   const Liveness uses(out->functions[0]);
   return rebuilt(*out, {}, &uses.live);
 }
@@ -180,22 +195,28 @@ Module reduce(Module m, const std::function<bool(const Module&)>& shows) {
     for (InstId i = static_cast<InstId>(m.functions[0].insts.size()); i-- > 0;) {
       if (i >= m.functions[0].insts.size()) continue;
       const Function& f = m.functions[0];
-      if (f.def(i).terminator || f.insts[i].op == Opcode::Constant || f.insts[i].op == Opcode::MakeToken) continue;
+      if (f.def(i).terminator) continue;
       if (large_only && f.def(i).regions == 0 && f.def(i).effect != Effect::Write && f.def(i).effect != Effect::ReadWrite) continue;
+      const bool fixed = f.insts[i].op == Opcode::Constant || f.insts[i].op == Opcode::MakeToken;
       std::vector<Edit> edits;
-      if (f.insts[i].result_count == 1 && m.types.is_token(f.type(f.result(i)))) edits.push_back({i, Edit::Kind::Drop, 0});
-      if (f.insts[i].result_count > 0 && edits.empty()) {
+      if (droppable(m.types, f, i)) edits.push_back({i, Edit::Kind::Drop, 0});
+      if (f.insts[i].result_count > 0 && !fixed) {
         for (uint32_t k = 0; k < f.insts[i].operand_count; ++k)
           if (f.type(f.operands(i)[k]) == f.type(f.result(i))) edits.push_back({i, Edit::Kind::ToOperand, k});
         edits.push_back({i, Edit::Kind::ToZeros, 0});
       }
-      if (f.insts[i].result_count == 0) edits.push_back({i, Edit::Kind::Drop, 0});
+      bool done = false;
       for (const Edit& e : edits) {
-        auto next = edited(m, e);
-        if (!next || next->functions[0].insts.size() > f.insts.size() || !shows(*next)) continue;
-        smaller = next->functions[0].insts.size() < f.insts.size() || smaller;
-        m = *std::move(next);
-        break;
+        // What nobody uses may be what the fault needs: without it, then with it.
+        for (const bool clean : {true, false}) {
+          auto next = edited(m, e, clean);
+          if (!next || next->functions[0].insts.size() > f.insts.size() || !shows(*next)) continue;
+          smaller = next->functions[0].insts.size() < f.insts.size() || smaller;
+          m = *std::move(next);
+          done = true;
+          break;
+        }
+        if (done) break;
       }
     }
   }

@@ -12,7 +12,7 @@ namespace tile::random_program {
 struct Edit {
   enum class Kind : uint8_t {
     None,
-    Drop,       ///< its token result becomes its token operand; it must have no other result in use
+    Drop,       ///< its token result becomes its token operand; no other result of it is in use
     ToOperand,  ///< its results become operand number `operand`, of the same type
     ToZeros,    ///< its results become constants
   };
@@ -21,8 +21,8 @@ struct Edit {
   uint32_t operand = 0;
 };
 
-/// The module with the edit made and without what nobody uses then; no value where the edit cannot be made.
-[[nodiscard]] std::optional<Module> edited(const Module& m, const Edit& edit);
+/// The module with the edit made and, if `clean`, without what nobody uses then; no value where the edit cannot be made.
+[[nodiscard]] std::optional<Module> edited(const Module& m, const Edit& edit, bool clean);
 
 /// The smallest module found for which `shows` is true. `shows` is asked only about modules that it may find invalid.
 [[nodiscard]] Module reduce(Module m, const std::function<bool(const Module&)>& shows);
