@@ -42,8 +42,7 @@ namespace {
 class Planner {
  public:
   Planner(const Module& m, const Function& f, const Target& target, const CompileOptions& options, Diagnostics& diags)
-      : m_(m), f_(f), target_(target), options_(options), diags_(diags), parent_(f.value_types.size()), layouts_(f.value_types.size()),
-        vector_bits_(f.value_types.size(), -1) {
+      : m_(m), f_(f), target_(target), options_(options), diags_(diags), parent_(f.value_types.size()), layouts_(f.value_types.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
@@ -377,7 +376,6 @@ class Planner {
   KernelPlan plan_;
   std::vector<ValueId> parent_;
   std::vector<std::optional<Layout>> layouts_;  // by class representative
-  std::vector<int> vector_bits_;
   std::vector<bool> cheap_;
   std::map<InstId, const RingPlan*> ring_of_;
   std::map<InstId, std::string> why_no_ring_;

@@ -25,7 +25,6 @@ enum class MmaUnit : uint8_t {
 struct MmaPlan {
   MmaUnit unit = MmaUnit::Fma;
   MmaShape shape;
-  bool tf32_from_f32 = false;
   Layout a, b, result;        ///< a and b count for Sync
   std::string name;           ///< "mma.sync.m16n8k16.f16"
   std::string why;            ///< why not a better unit

@@ -80,10 +80,12 @@ bool lower_control(Lowering& x, InstId i) {
       x.set(r.first_arg, {x.load(iv)});
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
       // What an earlier iteration did may still be pending when this one starts.
-      x.pending_reads_ = x.pending_writes_ = x.scratch_used_ = true;
+      const Lowering::Pending before = x.pending_;
+      x.pending_ = {true, true, true};
       x.loops_.push_back(frame);
       bool ended = false;
       if (!x.region(r, &ended)) return false;
+      x.pending_ = x.pending_ | before;  // the body may not run at all
       frame = x.loops_.back();
       x.loops_.pop_back();
       if (!ended) b.CreateBr(frame.next);
@@ -111,10 +113,11 @@ bool lower_control(Lowering& x, InstId i) {
       b.CreateBr(frame.next);
       b.SetInsertPoint(frame.next);
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
-      x.pending_reads_ = x.pending_writes_ = x.scratch_used_ = true;
+      x.pending_ = {true, true, true};
       x.loops_.push_back(frame);
       bool ended = false;
       if (!x.region(r, &ended)) return false;
+      x.pending_ = {true, true, true};  // the loop may end at any of its breaks
       x.loops_.pop_back();
       if (!ended) b.CreateBr(frame.next);
       b.SetInsertPoint(frame.after);
@@ -130,20 +133,17 @@ bool lower_control(Lowering& x, InstId i) {
       llvm::BasicBlock* no = has_else ? x.block("else") : frame.after;
       b.CreateCondBr(x.scalar(operands[0]), yes, no);
       x.ifs_.push_back(frame);
-      const bool reads = x.pending_reads_, writes = x.pending_writes_;
-      bool any_reads = reads, any_writes = writes;
+      const Lowering::Pending before = x.pending_;
+      Lowering::Pending all = before;
       for (size_t k = 0; k < (has_else ? 2u : 1u); ++k) {
         b.SetInsertPoint(k == 0 ? yes : no);
-        x.pending_reads_ = reads;
-        x.pending_writes_ = writes;
+        x.pending_ = before;
         bool ended = false;
         if (!x.region(f.region(i, k), &ended)) return false;
         if (!ended) b.CreateBr(frame.after);
-        any_reads |= x.pending_reads_;
-        any_writes |= x.pending_writes_;
+        all = all | x.pending_;
       }
-      x.pending_reads_ = any_reads;
-      x.pending_writes_ = any_writes;
+      x.pending_ = all;
       x.ifs_.pop_back();
       b.SetInsertPoint(frame.after);
       for (uint32_t k = 0; k < inst.result_count; ++k) x.set(f.result(i, k), load_carried(x, f.result(i, k), frame.results[k]));

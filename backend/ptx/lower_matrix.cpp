@@ -120,6 +120,8 @@ bool lower_fma(Lowering& x, InstId i) {
   }
   if (bytes > x.d.target.max_shared())
     return x.unsupported(i, "its operands need " + std::to_string(bytes) + " bytes of shared memory, a block has " + std::to_string(x.d.target.max_shared()));
+  // The accumulator first: bringing it into its layout may take the scratch space.
+  const Values c = x.get(operands[2], l);
   Value* base = x.scratch(bytes);
   x.barrier();
   for (size_t k = 0, at = 0; k < operands.size(); ++k) {
@@ -130,7 +132,6 @@ bool lower_fma(Lowering& x, InstId i) {
   }
   x.barrier();
 
-  const Values c = x.get(operands[2], l);
   const bool sign_a = e == ElementType::I8 && is_signed(x, i, "signedness_lhs"), sign_b = e == ElementType::I8 && is_signed(x, i, "signedness_rhs");
   llvm::Type* type = acc_type == ElementType::I32 ? b.getInt32Ty() : acc_type == ElementType::F64 ? b.getDoubleTy() : b.getFloatTy();
   std::vector<Lowering::Var> acc;

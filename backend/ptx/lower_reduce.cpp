@@ -12,7 +12,7 @@ using Tuple = Values;
 
 class Folder {
  public:
-  Folder(Lowering& x, InstId i) : x_(x), b_(x.b), i_(i), region_(x.f.region(i)) {
+  Folder(Lowering& x, InstId i) : x_(x), b_(x.b), region_(x.f.region(i)) {
     const uint32_t n = x.f.insts[i].result_count;
     for (uint32_t k = 0; k < n; ++k) elements_.push_back(x.element(x.f.operands(i)[k]));
     commutes_ = commutes();
@@ -71,7 +71,6 @@ class Folder {
 
   Lowering& x_;
   llvm::IRBuilder<>& b_;
-  InstId i_;
   const Region& region_;
   std::vector<ElementType> elements_;
   bool commutes_ = false, failed_ = false;

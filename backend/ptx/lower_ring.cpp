@@ -449,6 +449,9 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   const Layout& l = x.plan.mma.at(r.mma).result;
   const Values out = r.sync ? multiply_by_warp(x, r, run, operands[3 + r.carried]) : multiply_by_group(x, r, run, operands[3 + r.carried]);
   x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
+  // Other warps may still read this loop's stages, which the next ring's copies overwrite. This ring's own next run waits for its empty
+  // barriers.
+  if (x.plan.rings.size() + x.plan.streams.size() > 1) x.pending_.shared = true;
   const ValueId result = f.result(i, r.carried);
   x.set(result, x.convert(out, x.element(result), l, x.layout(result), element_bits(x.shape(result))));
   return ok;
@@ -495,11 +498,14 @@ bool lower_stream_loop(Lowering& x, InstId i, const StreamPlan& r) {
   Value* outer_stage = x.stream_stage_;
   x.stream_ = &r;
   x.stream_stage_ = stage(x, r, s);
-  x.pending_reads_ = x.pending_writes_ = x.scratch_used_ = true;
+  const Lowering::Pending before = x.pending_;
+  x.pending_ = {true, true, true};
   x.loops_.push_back(frame);
   bool ended = false;
   if (!x.region(body, &ended)) return false;
   x.loops_.pop_back();
+  x.pending_ = x.pending_ | before;  // the body may not run at all
+  x.pending_.shared = true;          // other warps may still read this loop's stages
   x.stream_ = outer;
   x.stream_stage_ = outer_stage;
   if (!ended) b.CreateBr(frame.next);

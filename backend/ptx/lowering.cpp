@@ -252,13 +252,13 @@ Value* Lowering::scratch(uint32_t bytes) {
   // The body of a streamed loop uses the scratch space while stages are in flight; elsewhere no stage is.
   const uint32_t first = stream_ ? plan.ring_bytes : plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
-  scratch_used_ = true;
+  pending_.shared = true;
   return first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
 }
 
 void Lowering::barrier() {
   d.barrier();
-  pending_reads_ = pending_writes_ = false;
+  pending_.reads = pending_.writes = false;
 }
 
 namespace {
@@ -443,8 +443,8 @@ std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> a
 }
 
 void Lowering::settle_for_bulk_copies() {
-  if (!pending_writes_ && !scratch_used_) return;
-  scratch_used_ = false;
+  if (!pending_.writes && !pending_.shared) return;
+  pending_.shared = false;
   if (auto* hopper = hopper_ops(d)) hopper->fence_proxy_async();
   barrier();
 }
@@ -454,9 +454,9 @@ void Lowering::order_access(InstId i, bool reads, bool writes) {
   bool ordered = false;
   for (const ValueId v : f.operands(i))
     if (m.types.is_token(f.type(v))) ordered = ordered || def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken;
-  if (ordered && plan.warp_bits + 5 > 0 && (pending_writes_ || (writes && pending_reads_))) barrier();
-  pending_reads_ = pending_reads_ || reads;
-  pending_writes_ = pending_writes_ || writes;
+  if (ordered && plan.warp_bits + 5 > 0 && (pending_.writes || (writes && pending_.reads))) barrier();
+  pending_.reads = pending_.reads || reads;
+  pending_.writes = pending_.writes || writes;
 }
 
 }  // namespace tile

@@ -146,8 +146,12 @@ class Lowering {
   Value* mailbox_ = nullptr;
   Value* shared_ = nullptr;
   uint32_t shared_bytes_ = 0;
-  bool pending_reads_ = false, pending_writes_ = false;
-  bool scratch_used_ = false;             ///< since the last ring was filled
+  /// What other threads may still be doing when the code at hand runs. Where paths meet, all of them count.
+  struct Pending {
+    bool reads = false, writes = false;   ///< of global memory, since the last barrier
+    bool shared = false;                  ///< of shared memory that the next ring's copies overwrite
+    Pending operator|(const Pending& o) const { return {reads || o.reads, writes || o.writes, shared || o.shared}; }
+  } pending_;
   std::vector<Remark> remarks_;
 
   friend void prepare_rings(Lowering&);

@@ -72,7 +72,12 @@ void Generator::for_loop() {
   actions(2 + rng_.below(5));
   Ids next;
   for (const Val& v : carried) next.push_back(get(v.e, v.shape).id);
-  if (rng_.chance(30)) std::reverse(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(carried.size() > 1 && type(carried[0]) == type(carried.back()) && carried.size() == 2 ? 2 : 0));
+  if (rng_.chance(30))
+    std::reverse(
+        next.begin(),
+        next.begin() +
+            static_cast<std::ptrdiff_t>(
+                carried.size() > 1 && type(carried[0]) == type(carried.back()) && carried.size() == 2 ? 2 : 0));
   if (token) next.push_back(token_);
   emit(Opcode::Continue, {next}, {}, {});
   --depth_;
@@ -88,7 +93,11 @@ void Generator::branch() {
   const bool with_else = rng_.chance(70), token = writes_ && with_else && rng_.chance(70);
   const std::vector<Val> results = with_else ? pick_carried() : std::vector<Val>{};
   Val condition = get(ElementType::I1, {});
-  if (rng_.chance(40)) condition = {emit1(Opcode::CmpI, {{block_.id}, {scalar(1).id}}, {rng_.below(6), 1}, {tile(ElementType::I1, {})}), ElementType::I1, {}, kUnknown};
+  if (rng_.chance(40))
+    condition = {emit1(Opcode::CmpI, {{block_.id}, {scalar(1).id}}, {rng_.below(6), 1}, {tile(ElementType::I1, {})}),
+                 ElementType::I1,
+                 {},
+                 kUnknown};
   Ids types_of;
   for (const Val& v : results) types_of.push_back(type(v));
   if (token) types_of.push_back(types().token());
@@ -192,7 +201,8 @@ Program make(const Options& options) {
 }
 
 std::string Program::job(const std::string& kernel) const {
-  std::string out = "{\"kernel\": \"" + kernel + "\", \"grid\": [" + std::to_string(grid[0]) + ", " + std::to_string(grid[1]) + ", " + std::to_string(grid[2]) + "], \"args\": [";
+  std::string out = "{\"kernel\": \"" + kernel + "\", \"grid\": [" + std::to_string(grid[0]) + ", " +
+                    std::to_string(grid[1]) + ", " + std::to_string(grid[2]) + "], \"args\": [";
   for (size_t k = 0; k < args.size(); ++k) out += (k ? ", \"" : "\"") + args[k] + "\"";
   return out + "]}\n";
 }

@@ -70,7 +70,9 @@ class Generator {
 
   // random_program.cpp: values, arrays, views.
   InstId emit(Opcode op, const Groups& groups, const Ids& attrs, const Ids& types);
-  ValueId emit1(Opcode op, const Groups& groups, const Ids& attrs, const Ids& types) { return f().result(emit(op, groups, attrs, types)); }
+  ValueId emit1(Opcode op, const Groups& groups, const Ids& attrs, const Ids& types) {
+    return f().result(emit(op, groups, attrs, types));
+  }
   [[nodiscard]] Function& f() { return program_.module.functions.back(); }
   [[nodiscard]] TypeTable& types() { return program_.module.types; }
   TypeId tile(ElementType e, const Shape& shape) { return types().tile(e, shape); }
@@ -94,18 +96,20 @@ class Generator {
   Val any(ElementSet set, size_t min_rank = 0, size_t max_rank = 3);
   Val fresh(ElementType e, const Shape& shape, bool small_values);
 
-  ArrayParam array(ElementType e, const Shape& shape, const std::string& generator, double bound, bool gaps, bool with_shape);
+  ArrayParam array(ElementType e, const Shape& shape, const std::string& generator, double bound, bool gaps,
+                   bool with_shape);
   ValueId param(TypeId type);
   std::pair<std::string, double> contents(ElementType e, bool small_values);
   Val load_input(ElementType e, const Shape& shape, bool small_values);
   Val load_view(ElementType e, const Shape& shape, bool small_values);
   Val load_pointers(ElementType e, const Shape& shape, bool small_values);
   ValueId tensor_view(const ArrayParam& a);
-  ValueId partition_view(const ArrayParam& a, const Shape& tile_shape, uint32_t padding, const std::vector<int32_t>& map);
+  ValueId partition_view(const ArrayParam& a, const Shape& tile_shape, uint32_t padding,
+                         const std::vector<int32_t>& map);
   Val pointers(const ArrayParam& a, const Val& offsets);
   Val positions(const Shape& shape);  ///< 0, 1, 2... in row-major order, i32
   void store_output(const Val& v);
-  void store_memory();                ///< writes a tile and reads it back
+  void store_memory();  ///< writes a tile and reads it back
   void local_memory();
   void atomic_shared();
   void atomic_private();
@@ -143,11 +147,11 @@ class Generator {
   Rng rng_;
   Program program_;
   std::unique_ptr<FunctionBuilder> b_;
-  std::vector<Val> vals_;      ///< in scope
+  std::vector<Val> vals_;         ///< in scope
   size_t used_ = 0, needed_ = 0;  ///< parameters
   unsigned depth_ = 0;
   unsigned outputs_ = 0, inputs_ = 0;
-  bool writes_ = true;         ///< the token leads through the current region, so memory may be written
+  bool writes_ = true;  ///< the token leads through the current region, so memory may be written
   ValueId token_ = kNone;
   Val block_;
 };

@@ -11,7 +11,8 @@
 
 namespace tile::random_program {
 
-Outcome launch(const std::shared_ptr<const ValidModule>& module, const Program& program, const MakeDevice& make, const LaunchOptions& options) {
+Outcome launch(const std::shared_ptr<const ValidModule>& module, const Program& program, const MakeDevice& make,
+               const LaunchOptions& options) {
   Outcome out;
   Diagnostics diags;
   const auto failed = [&] {
@@ -52,8 +53,12 @@ Outcome launch(const std::shared_ptr<const ValidModule>& module, const Program& 
   return out;
 }
 
-Outcome launch_on_cpu(const std::shared_ptr<const ValidModule>& module, const Program& program, const LaunchOptions& options) {
-  return launch(module, program, [](std::shared_ptr<const ValidModule> m, Diagnostics& diags) { return make_cpu_device(std::move(m), diags); }, options);
+Outcome launch_on_cpu(const std::shared_ptr<const ValidModule>& module, const Program& program,
+                      const LaunchOptions& options) {
+  return launch(
+      module, program,
+      [](std::shared_ptr<const ValidModule> m, Diagnostics& diags) { return make_cpu_device(std::move(m), diags); },
+      options);
 }
 
 std::string difference(const Outcome& a, const Outcome& b) {
@@ -63,10 +68,12 @@ std::string difference(const Outcome& a, const Outcome& b) {
     const ElementType e = a.types[k];
     const size_t n = a.arrays[k].size() * 8 / info(e).memory_bits;
     for (size_t i = 0; i < n; ++i) {
-      const uint64_t x = load_bits(a.arrays[k].data(), e, static_cast<int64_t>(i)), y = load_bits(b.arrays[k].data(), e, static_cast<int64_t>(i));
+      const uint64_t x = load_bits(a.arrays[k].data(), e, static_cast<int64_t>(i)),
+                     y = load_bits(b.arrays[k].data(), e, static_cast<int64_t>(i));
       if (x == y || (info(e).is_float && std::isnan(decode(e, x)) && std::isnan(decode(e, y)))) continue;
       char text[96];
-      std::snprintf(text, sizeof text, ", element %zu: %0*llx and %0*llx", i, info(e).memory_bits / 4, static_cast<unsigned long long>(x), info(e).memory_bits / 4, static_cast<unsigned long long>(y));
+      std::snprintf(text, sizeof text, ", element %zu: %0*llx and %0*llx", i, info(e).memory_bits / 4,
+                    static_cast<unsigned long long>(x), info(e).memory_bits / 4, static_cast<unsigned long long>(y));
       return "array " + std::to_string(k) + " of " + std::string(info(e).name) + text;
     }
   }

@@ -39,7 +39,8 @@ double exact_limit(ElementType e) {
   }
 }
 
-Generator::Generator(const Options& options, size_t params) : options_(options), rng_(options.seed * 2 + options.exact) {
+Generator::Generator(const Options& options, size_t params)
+    : options_(options), rng_(options.seed * 2 + options.exact) {
   Module& m = program_.module;
   m.name = m.strings.add("random");
   m.functions.emplace_back().name = m.strings.add("k");
@@ -55,7 +56,8 @@ void Generator::run() {
   block_ = block_number();
   keep(block_);
   actions(options_.size);
-  for (unsigned k = 0; k < 3 && !vals_.empty(); ++k) store_output(vals_[vals_.size() - 1 - rng_.below(std::min<size_t>(vals_.size(), 4))]);
+  for (unsigned k = 0; k < 3 && !vals_.empty(); ++k)
+    store_output(vals_[vals_.size() - 1 - rng_.below(std::min<size_t>(vals_.size(), 4))]);
   needed_ = used_;
   for (size_t k = used_; k < f().param_count; ++k) program_.args.push_back("i32:0");
   emit(Opcode::Return, {{}}, {}, {});
@@ -112,7 +114,8 @@ Val Generator::random_constant(ElementType e, const Shape& shape) {
   for (double& x : values) {
     x = positive ? 1 + rng_.below(4) : static_cast<double>(rng_.below(narrow ? 5 : 9)) - (narrow ? 2 : 4);
     if (!narrow && !positive && rng_.chance(15)) {
-      x = info(e).is_int ? static_cast<double>(rng_.below(256)) - 128 : (static_cast<double>(rng_.below(4096)) - 2048) / 16;
+      x = info(e).is_int ? static_cast<double>(rng_.below(256)) - 128
+                         : (static_cast<double>(rng_.below(4096)) - 2048) / 16;
       if (info(e).is_float && rng_.chance(30)) x = rng_.chance(50) ? -0.0 : rng_.chance(50) ? HUGE_VAL : -HUGE_VAL;
       if (std::isinf(x) && !float_format(e).has_inf) x = 1;
     }
@@ -141,7 +144,9 @@ Val Generator::masked(const Val& v, int64_t mask) {
   return out;
 }
 
-Val Generator::small(const Val& v) { return masked(v, v.e == ElementType::I1 ? 0 : 7); }
+Val Generator::small(const Val& v) {
+  return masked(v, v.e == ElementType::I1 ? 0 : 7);
+}
 
 Val Generator::block_number() {
   const TypeId t = tile(ElementType::I32, {});
@@ -157,7 +162,8 @@ Shape Generator::random_shape(size_t max_rank) {
   Shape shape(rng_.below(max_rank + 1));
   int64_t room = rng_.chance(8) ? 2048 : rng_.chance(50) ? 256 : 32;
   for (int64_t& x : shape) {
-    const auto most = static_cast<unsigned>(std::min<int>(6, static_cast<int>(std::bit_width(static_cast<uint64_t>(room))) - 1));
+    const auto most =
+        static_cast<unsigned>(std::min<int>(6, static_cast<int>(std::bit_width(static_cast<uint64_t>(room))) - 1));
     x = int64_t{1} << rng_.below(shape.size() == 1 ? std::bit_width(static_cast<uint64_t>(room)) : most + 1);
     room /= x;
   }
@@ -179,7 +185,10 @@ Val Generator::fresh(ElementType e, const Shape& shape, bool small_values) {
   if (e == ElementType::I32 && shape.size() == 1 && !small_values && rng_.chance(20))
     return {emit1(Opcode::Iota, {}, {}, {tile(e, shape)}), e, shape, static_cast<double>(shape[0] - 1)};
   if (inputs_ < 10 && rng_.chance(70)) return load_input(e, shape, small_values);
-  if (small_values) return constant(e, shape, {static_cast<double>(rng_.below(exact_limit(e) == 0 && info(e).is_float ? 1 : 4)) + (e == ElementType::F8E8M0FNU)});
+  if (small_values)
+    return constant(e, shape,
+                    {static_cast<double>(rng_.below(exact_limit(e) == 0 && info(e).is_float ? 1 : 4)) +
+                     (e == ElementType::F8E8M0FNU)});
   return random_constant(e, shape);
 }
 
@@ -207,7 +216,8 @@ Val Generator::any(ElementSet set, size_t min_rank, size_t max_rank) {
   if (rng_.chance(70)) {
     std::vector<size_t> good;
     for (size_t k = 0; k < vals_.size(); ++k)
-      if (set.has(vals_[k].e) && vals_[k].shape.size() >= min_rank && vals_[k].shape.size() <= max_rank) good.push_back(k);
+      if (set.has(vals_[k].e) && vals_[k].shape.size() >= min_rank && vals_[k].shape.size() <= max_rank)
+        good.push_back(k);
     if (!good.empty()) return vals_[rng_.of(good)];
   }
   Shape shape = random_shape(max_rank);
@@ -231,7 +241,8 @@ ValueId Generator::param(TypeId t) {
   return static_cast<ValueId>(used_++);
 }
 
-ArrayParam Generator::array(ElementType e, const Shape& shape, const std::string& generator, double bound, bool gaps, bool with_shape) {
+ArrayParam Generator::array(ElementType e, const Shape& shape, const std::string& generator, double bound, bool gaps,
+                            bool with_shape) {
   ArrayParam a{kNone, e, shape, Shape(shape.size(), 1), bound, {}, {}};
   int64_t step = 1;
   for (size_t d = shape.size(); d-- > 0;) {
@@ -289,7 +300,8 @@ ValueId Generator::tensor_view(const ArrayParam& a) {
   return emit1(Opcode::MakeTensorView, {{a.base}, extents, steps}, {}, {t});
 }
 
-ValueId Generator::partition_view(const ArrayParam& a, const Shape& tile_shape, uint32_t padding, const std::vector<int32_t>& map) {
+ValueId Generator::partition_view(const ArrayParam& a, const Shape& tile_shape, uint32_t padding,
+                                  const std::vector<int32_t>& map) {
   const ValueId view = tensor_view(a);
   Type t;
   t.kind = TypeKind::PartitionView;
@@ -339,13 +351,18 @@ Val Generator::load_view(ElementType e, const Shape& shape, bool small_values) {
     if (form >= 2 && form < 4) {
       const bool is_sparse = d == sparse;
       if (!is_sparse) {
-        index.push_back(scalar(extents[d] == shape[d] || ragged ? 0 : rng_.below(static_cast<uint64_t>(extents[d] - shape[d]) + 1)).id);
+        index.push_back(
+            scalar(extents[d] == shape[d] || ragged ? 0 : rng_.below(static_cast<uint64_t>(extents[d] - shape[d]) + 1))
+                .id);
         continue;
       }
       // Rows in any order and more than once: a product with an odd number, cut to a power of two inside the extent.
       const int64_t rows = int64_t{1} << (std::bit_width(static_cast<uint64_t>(extents[d])) - 1);
-      const Val count{emit1(Opcode::Iota, {}, {}, {tile(ElementType::I32, {shape[d]})}), ElementType::I32, {shape[d]}, kUnknown};
-      const Val mixed = binary(Opcode::MulI, count, constant(ElementType::I32, count.shape, {static_cast<double>(2 * rng_.below(8) + 1)}), {0});
+      const Val count{
+          emit1(Opcode::Iota, {}, {}, {tile(ElementType::I32, {shape[d]})}), ElementType::I32, {shape[d]}, kUnknown};
+      const Val mixed =
+          binary(Opcode::MulI, count,
+                 constant(ElementType::I32, count.shape, {static_cast<double>(2 * rng_.below(8) + 1)}), {0});
       index.push_back(masked(mixed, rows - 1).id);
     } else if (tiles[d] > 1 && std::has_single_bit(static_cast<uint64_t>(tiles[d])) && rng_.chance(50)) {
       index.push_back(masked(block_, tiles[d] - 1).id);
@@ -371,12 +388,14 @@ Val Generator::load_view(ElementType e, const Shape& shape, bool small_values) {
     view = emit1(form < 2 ? Opcode::MakeStridedView : Opcode::MakeGatherScatterView, {{tensor}}, {}, {types().add(t)});
   }
   const Ids token = rng_.chance(30) ? Ids{token_} : Ids{};
-  return {emit1(Opcode::LoadViewTko, {{view}, index, token}, {0, kNone, kNone, kNone}, {out, types().token()}), e, shape, out_bound};
+  return {emit1(Opcode::LoadViewTko, {{view}, index, token}, {0, kNone, kNone, kNone}, {out, types().token()}), e,
+          shape, out_bound};
 }
 
 Val Generator::positions(const Shape& shape) {
   const int64_t n = count_of(shape);
-  const Val flat{emit1(Opcode::Iota, {}, {}, {tile(ElementType::I32, {n})}), ElementType::I32, {n}, static_cast<double>(n - 1)};
+  const Val flat{
+      emit1(Opcode::Iota, {}, {}, {tile(ElementType::I32, {n})}), ElementType::I32, {n}, static_cast<double>(n - 1)};
   return reshape(flat, shape);
 }
 
@@ -413,7 +432,9 @@ Val Generator::load_pointers(ElementType e, const Shape& shape, bool small_value
     padding = {small_values ? constant(e, shape, {1}).id : random_constant(e, shape).id};
   }
   const double out_bound = mask.empty() || small_values ? bound : kUnknown;
-  return {emit1(Opcode::LoadPtrTko, {{p.id}, mask, padding, rng_.chance(30) ? Ids{token_} : Ids{}}, {0, kNone, kNone}, {tile(e, shape), types().token()}), e, shape, out_bound};
+  return {emit1(Opcode::LoadPtrTko, {{p.id}, mask, padding, rng_.chance(30) ? Ids{token_} : Ids{}}, {0, kNone, kNone},
+                {tile(e, shape), types().token()}),
+          e, shape, out_bound};
 }
 
 // --- results
@@ -421,8 +442,10 @@ Val Generator::load_pointers(ElementType e, const Shape& shape, bool small_value
 void Generator::store_output(const Val& value) {
   if (!writes_ || outputs_ >= 12) return;
   Val v = value;
-  if (v.e == ElementType::I4) v = {emit1(Opcode::ExtI, {{v.id}}, {1}, {tile(ElementType::I8, v.shape)}), ElementType::I8, v.shape, kUnknown};
-  if (v.e == ElementType::F4E2M1FN) v = {emit1(Opcode::FToF, {{v.id}}, {0}, {tile(ElementType::F32, v.shape)}), ElementType::F32, v.shape, kUnknown};
+  if (v.e == ElementType::I4)
+    v = {emit1(Opcode::ExtI, {{v.id}}, {1}, {tile(ElementType::I8, v.shape)}), ElementType::I8, v.shape, kUnknown};
+  if (v.e == ElementType::F4E2M1FN)
+    v = {emit1(Opcode::FToF, {{v.id}}, {0}, {tile(ElementType::F32, v.shape)}), ElementType::F32, v.shape, kUnknown};
   if (v.shape.empty()) v = reshape(v, {1});
   ++outputs_;
   const auto n = static_cast<int64_t>(blocks());
@@ -440,7 +463,8 @@ void Generator::store_output(const Val& value) {
   extents[0] *= n;
   const bool scatter = rng_.chance(15);
   for (int64_t& x : extents)
-    if (x > 1 && rng_.chance(25)) x -= rng_.below(static_cast<uint64_t>(std::min<int64_t>(x, &x == &extents[0] ? v.shape[0] : x)));
+    if (x > 1 && rng_.chance(25))
+      x -= rng_.below(static_cast<uint64_t>(std::min<int64_t>(x, &x == &extents[0] ? v.shape[0] : x)));
   const ArrayParam a = array(v.e, extents, "zeros", kUnknown, rng_.chance(25), rng_.chance(30));
   Ids index(v.shape.size());
   const Val zero = scalar(0);
@@ -456,7 +480,9 @@ void Generator::store_output(const Val& value) {
     view = emit1(Opcode::MakeGatherScatterView, {{tensor}}, {}, {types().add(t)});
     const Shape rows{v.shape[0]};
     Val order = positions(rows);
-    order = masked(binary(Opcode::MulI, order, constant(ElementType::I32, rows, {static_cast<double>(2 * rng_.below(8) + 1)}), {0}), rows[0] - 1);
+    order = masked(binary(Opcode::MulI, order,
+                          constant(ElementType::I32, rows, {static_cast<double>(2 * rng_.below(8) + 1)}), {0}),
+                   rows[0] - 1);
     index[0] = binary(Opcode::AddI, order, spread(binary(Opcode::MulI, block_, scalar(rows[0]), {0}), rows), {0}).id;
   } else {
     std::vector<int32_t> map(v.shape.size());

@@ -1,5 +1,5 @@
-// Random programs that are valid and whose results the language fixes: no undefined behaviour, no unspecified value in a
-// result, no race. Operations, element types and attributes are drawn from the operation table.
+// Random programs that are valid and whose results the language fixes: no undefined behaviour, no unspecified value in
+// a result, no race. Operations, element types and attributes are drawn from the operation table.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace tile::random_program {
 
 struct Options {
   uint64_t seed = 1;
-  unsigned size = 24;           ///< actions; an action is one operation and what its operands need
+  unsigned size = 24;  ///< actions; an action is one operation and what its operands need
   /// Only operations whose results are exact, and sums and products of small integers where the order of a sum is open:
   /// two machines must then agree in every bit.
   bool exact = false;
-  bool local_memory = true;     ///< alloca
-  unsigned product_loops = 1;   ///< percent of the actions that are loops of matrix products
-  std::vector<Opcode> prefer;   ///< operations of the table that are drawn half of the time; empty: none
+  bool local_memory = true;    ///< alloca
+  unsigned product_loops = 1;  ///< percent of the actions that are loops of matrix products
+  std::vector<Opcode> prefer;  ///< operations of the table that are drawn half of the time; empty: none
 };
 
 struct Program {

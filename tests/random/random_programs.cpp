@@ -1,5 +1,5 @@
-// Runs random programs on the reference machine and on the emulation of GPUs and compares every byte of memory; compiles
-// them for other targets. Usage: random_programs [--first SEED] [--count N] [--size N]
+// Runs random programs on the reference machine and on the emulation of GPUs and compares every byte of memory;
+// compiles them for other targets. Usage: random_programs [--first SEED] [--count N] [--size N]
 // [--product-loops PERCENT] [--targets T,T] [--ptx T,T]
 // [--ptx-dir DIR] [--out DIR] [--reduce] [--seconds N] [--step N]. Exit status 1 if a difference was found.
 #include <chrono>
@@ -44,7 +44,8 @@ std::vector<std::string> split(const std::string& text) {
   return out;
 }
 
-Outcome emulated(const std::shared_ptr<const ValidModule>& module, const Program& program, const std::string& target, uint64_t seed) {
+Outcome emulated(const std::shared_ptr<const ValidModule>& module, const Program& program, const std::string& target,
+                 uint64_t seed) {
   return launch(module, program, [&](std::shared_ptr<const ValidModule> m, Diagnostics& diags) {
     GpuOptions options;
     options.build.compile.target = target;
@@ -61,15 +62,19 @@ std::shared_ptr<const ValidModule> valid(const Module& m) {
 }
 
 /// What is wrong with a program on a target; empty: nothing. `unsupported` if the GPU part does not take it.
-std::string fault(const std::shared_ptr<const ValidModule>& module, const Program& program, const Outcome& wanted, const std::string& target, bool& unsupported) {
+std::string fault(const std::shared_ptr<const ValidModule>& module, const Program& program, const Outcome& wanted,
+                  const std::string& target, bool& unsupported) {
   const Outcome found = emulated(module, program, target, 1);
   unsupported = found.unsupported;
   return unsupported ? std::string() : difference(wanted, found);
 }
 
-void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
 
-void report(const Settings& s, uint64_t seed, const std::string& target, const std::string& what, const Program& program) {
+void report(const Settings& s, uint64_t seed, const std::string& target, const std::string& what,
+            const Program& program) {
   std::printf("seed %llu, %s: %s\n", static_cast<unsigned long long>(seed), target.c_str(), what.c_str());
   std::fflush(stdout);
   if (s.out.empty()) return;
@@ -143,9 +148,13 @@ int run(const Settings& s) {
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   uint64_t k = 0;
   for (; k < s.count && elapsed() < s.seconds; ++k) one(s, s.first + k * s.step, totals);
-  std::printf("%llu programs (seeds %llu to %llu), %llu launches compared, %llu not supported, %llu compiled to PTX, %llu faults, %.0f s\n", static_cast<unsigned long long>(totals.programs),
-              static_cast<unsigned long long>(s.first), static_cast<unsigned long long>(s.first + (k ? k - 1 : 0) * s.step), static_cast<unsigned long long>(totals.launches), static_cast<unsigned long long>(totals.unsupported),
-              static_cast<unsigned long long>(totals.compiled), static_cast<unsigned long long>(totals.faults), elapsed());
+  std::printf(
+      "%llu programs (seeds %llu to %llu), %llu launches compared, %llu not supported, %llu compiled to PTX, %llu "
+      "faults, %.0f s\n",
+      static_cast<unsigned long long>(totals.programs), static_cast<unsigned long long>(s.first),
+      static_cast<unsigned long long>(s.first + (k ? k - 1 : 0) * s.step),
+      static_cast<unsigned long long>(totals.launches), static_cast<unsigned long long>(totals.unsupported),
+      static_cast<unsigned long long>(totals.compiled), static_cast<unsigned long long>(totals.faults), elapsed());
   return totals.faults != 0;
 }
 

@@ -11,12 +11,15 @@ namespace {
 
 using Ids = std::vector<uint32_t>;
 
-bool zero_possible(const TypeTable& types, TypeId t) { return types.is_tile(t) && kNum.has(types.element_of(t)); }
+bool zero_possible(const TypeTable& types, TypeId t) {
+  return types.is_tile(t) && kNum.has(types.element_of(t));
+}
 
 /// Which instructions something visible depends on.
 class Liveness {
  public:
-  explicit Liveness(const Function& f) : f_(f), live(f.insts.size()), definition_(f.value_types.size(), kNone), parent_(f.insts.size(), kNone) {
+  explicit Liveness(const Function& f)
+      : f_(f), live(f.insts.size()), definition_(f.value_types.size(), kNone), parent_(f.insts.size(), kNone) {
     for (InstId i = 0; i < f.insts.size(); ++i) {
       for (uint32_t r = 0; r < f.insts[i].result_count; ++r) definition_[f.result(i, r)] = i;
       for (uint8_t r = 0; r < f.def(i).regions; ++r) {
@@ -59,7 +62,11 @@ class Liveness {
 class Rebuild {
  public:
   Rebuild(const Function& f, Module& out, Function& to, const Edit& edit, const std::vector<bool>* live)
-      : f_(f), out_(out), edit_(edit), live_(live), value_(f.value_types.size()),
+      : f_(f),
+        out_(out),
+        edit_(edit),
+        live_(live),
+        value_(f.value_types.size()),
         b_(to, std::span(f.value_types.data(), f.param_count)) {
     for (ValueId v = 0; v < f.param_count; ++v) value_[v] = v;
   }
@@ -124,7 +131,12 @@ class Rebuild {
     }
     const Ids segments(f_.words.begin() + in.word, f_.words.begin() + in.word + f_.segment_words(i));
     const auto attrs = std::span(f_.words).subspan(f_.attr_word(i), f_.def(i).attrs.size());
-    b_.op({.op = in.op, .operands = operands, .segments = segments, .attrs = attrs, .result_types = types, .loc = in.loc});
+    b_.op({.op = in.op,
+           .operands = operands,
+           .segments = segments,
+           .attrs = attrs,
+           .result_types = types,
+           .loc = in.loc});
     for (uint8_t r = 0; r < f_.def(i).regions; ++r) {
       const Region& from = f_.region(i, r);
       if (!from.present) {
@@ -196,7 +208,9 @@ Module reduce(Module m, const std::function<bool(const Module&)>& shows) {
       if (i >= m.functions[0].insts.size()) continue;
       const Function& f = m.functions[0];
       if (f.def(i).terminator) continue;
-      if (large_only && f.def(i).regions == 0 && f.def(i).effect != Effect::Write && f.def(i).effect != Effect::ReadWrite) continue;
+      if (large_only && f.def(i).regions == 0 && f.def(i).effect != Effect::Write &&
+          f.def(i).effect != Effect::ReadWrite)
+        continue;
       const bool fixed = f.insts[i].op == Opcode::Constant || f.insts[i].op == Opcode::MakeToken;
       std::vector<Edit> edits;
       if (droppable(m.types, f, i)) edits.push_back({i, Edit::Kind::Drop, 0});

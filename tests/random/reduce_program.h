@@ -1,4 +1,5 @@
-// Makes a program that shows a fault smaller: instructions are replaced by an operand or by zeros while the fault stays.
+// Makes a program that shows a fault smaller: instructions are replaced by an operand or by zeros while the fault
+// stays.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,8 @@ struct Edit {
   uint32_t operand = 0;
 };
 
-/// The module with the edit made and, if `clean`, without what nobody uses then; no value where the edit cannot be made.
+/// The module with the edit made and, if `clean`, without what nobody uses then; no value where the edit cannot be
+/// made.
 [[nodiscard]] std::optional<Module> edited(const Module& m, const Edit& edit, bool clean);
 
 /// The smallest module found for which `shows` is true. `shows` is asked only about modules that it may find invalid.

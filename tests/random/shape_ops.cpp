@@ -30,7 +30,8 @@ void Generator::shape_op() {
       for (size_t d = order.size(); d-- > 1;) std::swap(order[d], order[rng_.below(d + 1)]);
       Shape shape;
       for (const int64_t d : order) shape.push_back(v.shape[static_cast<size_t>(d)]);
-      keep({emit1(Opcode::Permute, {{v.id}}, {attrs.ints(AttrTag::I32Array, order)}, {tile(v.e, shape)}), v.e, shape, v.bound});
+      keep({emit1(Opcode::Permute, {{v.id}}, {attrs.ints(AttrTag::I32Array, order)}, {tile(v.e, shape)}), v.e, shape,
+            v.bound});
       return;
     }
     case 3: {
@@ -41,7 +42,9 @@ void Generator::shape_op() {
       Shape shape = a.shape;
       shape[d] *= 2;
       const double bound = a.bound >= 0 && b.bound >= 0 ? std::max(a.bound, b.bound) : kUnknown;
-      keep({emit1(Opcode::Cat, {{a.id}, {b.id}}, {attrs.integer(types().element(ElementType::I64), d)}, {tile(a.e, shape)}), a.e, shape, bound});
+      keep({emit1(Opcode::Cat, {{a.id}, {b.id}}, {attrs.integer(types().element(ElementType::I64), d)},
+                  {tile(a.e, shape)}),
+            a.e, shape, bound});
       return;
     }
     case 4:
@@ -54,7 +57,8 @@ void Generator::shape_op() {
         const int64_t n = x >= slices ? slices : 1;
         x /= n;
         const int64_t at = rng_.below(static_cast<uint64_t>(n));
-        indices.push_back(rng_.chance(50) ? scalar(at).id : masked(rng_.chance(50) ? block_ : get(ElementType::I32, {}), n - 1).id);
+        indices.push_back(rng_.chance(50) ? scalar(at).id
+                                          : masked(rng_.chance(50) ? block_ : get(ElementType::I32, {}), n - 1).id);
       }
       if (rng_.chance(60)) {
         keep({emit1(Opcode::Extract, {{big.id}, indices}, {}, {tile(big.e, part)}), big.e, part, big.bound});
@@ -77,7 +81,8 @@ void Generator::shape_op() {
     }
     default: {
       // tf32 is left out: bytes with other low bits than zero are no tf32.
-      const ElementType e = random_element(ElementSet{(kNum.bits | set_of(ElementType::I4).bits) & ~set_of(ElementType::I8, ElementType::TF32).bits});
+      const ElementType e = random_element(
+          ElementSet{(kNum.bits | set_of(ElementType::I4).bits) & ~set_of(ElementType::I8, ElementType::TF32).bits});
       if (info(e).bits == 8 || (options_.exact && e == ElementType::I1)) return;
       const Shape from{int64_t{8} << rng_.below(4)}, to{from[0] * 8 / info(e).bits};
       const Val v = get(ElementType::I8, from);
@@ -101,10 +106,13 @@ void Generator::combine(bool scan) {
     double identity;
     bool all_ones;
   };
-  static const std::vector<Body> kIntBodies = {{Opcode::AddI, {0}, 0, false},  {Opcode::MulI, {0}, 1, false}, {Opcode::AndI, {}, 0, true},  {Opcode::OrI, {}, 0, false},
-                                               {Opcode::XOrI, {}, 0, false},   {Opcode::MaxI, {0}, 0, false}, {Opcode::MinI, {0}, 0, true}, {Opcode::MaxI, {1}, 0, false},
-                                               {Opcode::MinI, {1}, 0, false}};
-  static const std::vector<Body> kFloatBodies = {{Opcode::AddF, {0, 0}, 0, false}, {Opcode::MaxF, {1, 0}, -HUGE_VAL, false}, {Opcode::MinF, {1, 0}, HUGE_VAL, false},
+  static const std::vector<Body> kIntBodies = {
+      {Opcode::AddI, {0}, 0, false}, {Opcode::MulI, {0}, 1, false}, {Opcode::AndI, {}, 0, true},
+      {Opcode::OrI, {}, 0, false},   {Opcode::XOrI, {}, 0, false},  {Opcode::MaxI, {0}, 0, false},
+      {Opcode::MinI, {0}, 0, true},  {Opcode::MaxI, {1}, 0, false}, {Opcode::MinI, {1}, 0, false}};
+  static const std::vector<Body> kFloatBodies = {{Opcode::AddF, {0, 0}, 0, false},
+                                                 {Opcode::MaxF, {1, 0}, -HUGE_VAL, false},
+                                                 {Opcode::MinF, {1, 0}, HUGE_VAL, false},
                                                  {Opcode::MaxF, {0, 0}, -HUGE_VAL, false}};
   Shape shape = random_shape();
   if (shape.empty()) shape.push_back(int64_t{1} << rng_.below(9));
@@ -139,12 +147,15 @@ void Generator::combine(bool scan) {
     out_types.push_back(tile(e, out_shape));
     const unsigned width = info(e).bits;
     const uint64_t mask = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
-    uint64_t bits = info(e).is_float ? encode(e, body.identity) : static_cast<uint64_t>(static_cast<int64_t>(body.identity));
+    uint64_t bits =
+        info(e).is_float ? encode(e, body.identity) : static_cast<uint64_t>(static_cast<int64_t>(body.identity));
     if (body.all_ones) bits = mask;
     if (body.op == Opcode::MaxI && body.attrs[0] == 1) bits = uint64_t{1} << (width - 1);
     if (body.op == Opcode::MinI && body.attrs[0] == 1) bits = (uint64_t{1} << (width - 1)) - 1;
     if (arg) bits = k == 1 ? 0x7FFFFFFF : info(e).is_float ? encode(e, -HUGE_VAL) : uint64_t{1} << (width - 1);
-    identities.push_back(e == ElementType::I1 ? attrs.boolean(bits & 1) : info(e).is_float ? attrs.floating(types().element(e), bits) : attrs.integer(types().element(e), bits & mask));
+    identities.push_back(e == ElementType::I1 ? attrs.boolean(bits & 1)
+                         : info(e).is_float   ? attrs.floating(types().element(e), bits)
+                                              : attrs.integer(types().element(e), bits & mask));
   }
   const AttrId dim_attr = attrs.integer(types().element(ElementType::I32), dim);
   Ids words{dim_attr};
@@ -159,18 +170,23 @@ void Generator::combine(bool scan) {
     const bool floats = info(operands[0].e).is_float;
     const TypeId i1 = tile(ElementType::I1, {});
     const auto compare = [&](uint32_t predicate) {
-      return floats ? emit1(Opcode::CmpF, {{first}, {first + 1}}, {predicate, 1}, {i1}) : emit1(Opcode::CmpI, {{first}, {first + 1}}, {predicate, 1}, {i1});
+      return floats ? emit1(Opcode::CmpF, {{first}, {first + 1}}, {predicate, 1}, {i1})
+                    : emit1(Opcode::CmpI, {{first}, {first + 1}}, {predicate, 1}, {i1});
     };
     const ValueId larger = compare(4), equal = compare(0);
     const ValueId lower = emit1(Opcode::CmpI, {{first + 2}, {first + 3}}, {2, 1}, {i1});
     const ValueId tie = emit1(Opcode::AndI, {{equal}, {lower}}, {}, {i1});
     const ValueId left = emit1(Opcode::OrI, {{larger}, {tie}}, {}, {i1});
-    for (size_t k = 0; k < 2; ++k) yielded.push_back(emit1(Opcode::Select, {{left}, {first + static_cast<ValueId>(2 * k)}, {first + static_cast<ValueId>(2 * k + 1)}}, {}, {args[2 * k]}));
+    for (size_t k = 0; k < 2; ++k)
+      yielded.push_back(emit1(
+          Opcode::Select, {{left}, {first + static_cast<ValueId>(2 * k)}, {first + static_cast<ValueId>(2 * k + 1)}},
+          {}, {args[2 * k]}));
   } else {
     for (size_t k = 0; k < n; ++k) {
       const auto left = static_cast<ValueId>(first + 2 * k);
       const bool swap = rng_.chance(20);
-      yielded.push_back(emit1(bodies[k].op, {{swap ? left + 1 : left}, {swap ? left : left + 1}}, bodies[k].attrs, {args[2 * k]}));
+      yielded.push_back(
+          emit1(bodies[k].op, {{swap ? left + 1 : left}, {swap ? left : left + 1}}, bodies[k].attrs, {args[2 * k]}));
     }
   }
   emit(Opcode::Yield, {yielded}, {}, {});
@@ -181,7 +197,9 @@ void Generator::combine(bool scan) {
 
 void Generator::product() {
   const bool batched = rng_.chance(25), ints = rng_.chance(30);
-  const auto extent = [&](unsigned most) { return int64_t{1} << (rng_.chance(20) ? rng_.below(3) : 3 + rng_.below(most)); };
+  const auto extent = [&](unsigned most) {
+    return int64_t{1} << (rng_.chance(20) ? rng_.below(3) : 3 + rng_.below(most));
+  };
   const int64_t m = extent(3), n = extent(3), k = extent(3);
   const Shape batch = batched ? Shape{int64_t{1} << rng_.below(2)} : Shape{};
   const auto shape = [&](int64_t rows, int64_t columns) {
@@ -206,7 +224,8 @@ void Generator::product() {
       c = no_negative_zero(c);
     }
     const Ids attrs = ints ? Ids{rng_.below(2), rng_.below(2)} : Ids{rng_.chance(20)};
-    keep({emit1(ints ? Opcode::MmaI : Opcode::MmaF, {{a.id}, {b.id}, {c.id}}, attrs, {tile(acc, c.shape)}), acc, c.shape, bound});
+    keep({emit1(ints ? Opcode::MmaI : Opcode::MmaF, {{a.id}, {b.id}, {c.id}}, attrs, {tile(acc, c.shape)}), acc,
+          c.shape, bound});
     return;
   }
 }
@@ -214,23 +233,35 @@ void Generator::product() {
 // A product over tiles of two arrays: the loop that the GPU part feeds from stages in shared memory.
 void Generator::product_loop() {
   static const std::vector<std::pair<ElementType, ElementType>> kTypes = {
-      {ElementType::F16, ElementType::F32}, {ElementType::F16, ElementType::F16},      {ElementType::BF16, ElementType::F32}, {ElementType::F32, ElementType::F32}, {ElementType::TF32, ElementType::F32},
-      {ElementType::I8, ElementType::I32},  {ElementType::F8E4M3FN, ElementType::F32}, {ElementType::F8E5M2, ElementType::F32}, {ElementType::F64, ElementType::F64}};
-  const auto [side, acc] = rng_.of(kTypes);
-  const int64_t m = int64_t{8} << rng_.below(5), n = int64_t{8} << rng_.below(5), k = int64_t{8} << rng_.below(4), trips = rng_.below(6);
+      {ElementType::F16, ElementType::F32},      {ElementType::F16, ElementType::F16},
+      {ElementType::BF16, ElementType::F32},     {ElementType::F32, ElementType::F32},
+      {ElementType::TF32, ElementType::F32},     {ElementType::I8, ElementType::I32},
+      {ElementType::F8E4M3FN, ElementType::F32}, {ElementType::F8E5M2, ElementType::F32},
+      {ElementType::F64, ElementType::F64}};
+  const std::pair<ElementType, ElementType> chosen = rng_.of(kTypes);
+  const ElementType side = chosen.first, acc = chosen.second;
+  const int64_t m = int64_t{8} << rng_.below(5), n = int64_t{8} << rng_.below(5), k = int64_t{8} << rng_.below(4),
+                trips = rng_.below(6);
   const bool ragged = rng_.chance(30), dynamic = rng_.chance(40), flat = rng_.chance(20);
-  const auto cut = [&](int64_t x) { return ragged && rng_.chance(60) ? x - rng_.below(static_cast<uint64_t>(std::min<int64_t>(x, k))) : x; };
+  // The last tile stays in part inside the array.
+  const auto cut = [&](int64_t x, int64_t tile_extent) {
+    return ragged && rng_.chance(60) ? x - rng_.below(static_cast<uint64_t>(tile_extent)) : x;
+  };
   // The second array lies as k x n, or as n x k and is read through a dim_map or permuted.
   const unsigned form = rng_.below(3);
-  const int64_t all_k = std::max<int64_t>(1, cut(k * std::max<int64_t>(trips, 1)));
+  const int64_t all_k = std::max<int64_t>(1, cut(k * std::max<int64_t>(trips, 1), k));
   const auto generator = [&] { return "randint(" + std::to_string(1 + rng_.below(1000)) + ",-3,4)"; };
-  const auto both = [&](int64_t rows, int64_t columns, bool swap) { return swap ? Shape{columns, rows} : Shape{rows, columns}; };
+  const auto both = [&](int64_t rows, int64_t columns, bool swap) {
+    return swap ? Shape{columns, rows} : Shape{rows, columns};
+  };
   const int64_t rows = m * static_cast<int64_t>(blocks());
-  const ArrayParam a = array(side, {cut(rows), all_k}, generator(), 3, rng_.chance(30), dynamic);
-  const ArrayParam b = array(side, both(all_k, cut(n), form != 0), generator(), 3, rng_.chance(30), dynamic);
+  const ArrayParam a = array(side, {cut(rows, m), all_k}, generator(), 3, rng_.chance(30), dynamic);
+  const ArrayParam b = array(side, both(all_k, cut(n, n), form != 0), generator(), 3, rng_.chance(30), dynamic);
   const uint32_t padding = ragged || rng_.chance(50) ? 0 : kNone;
   const ValueId va = partition_view(a, {m, k}, padding, {0, 1});
-  const ValueId vb = form == 2 ? partition_view(b, {n, k}, padding, {0, 1}) : partition_view(b, {k, n}, padding, form == 1 ? std::vector<int32_t>{1, 0} : std::vector<int32_t>{0, 1});
+  const ValueId vb = form == 2 ? partition_view(b, {n, k}, padding, {0, 1})
+                               : partition_view(b, {k, n}, padding,
+                                                form == 1 ? std::vector<int32_t>{1, 0} : std::vector<int32_t>{0, 1});
   const Val zero = scalar(0), one = scalar(1), upper = scalar(trips);
   const Val start = rng_.chance(50) ? constant(acc, {m, n}, {0}) : spread(get(acc, {}, true), {m, n});
   const Val c = info(acc).is_float ? no_negative_zero(start) : start;
@@ -249,14 +280,23 @@ void Generator::product_loop() {
   writes_ = false;
   ++depth_;
   const auto load = [&](ValueId view, const Ids& index, const Shape& shape) {
-    return Val{emit1(Opcode::LoadViewTko, {{view}, index, {}}, {0, kNone, kNone, kNone}, {tile(side, shape), types().token()}), side, shape, 3};
+    return Val{
+        emit1(Opcode::LoadViewTko, {{view}, index, {}}, {0, kNone, kNone, kNone}, {tile(side, shape), types().token()}),
+        side, shape, 3};
   };
   Val x = load(va, {block_.id, iv}, {m, k});
   Val y = form == 2 ? load(vb, {zero.id, iv}, {n, k}) : load(vb, {iv, zero.id}, {k, n});
-  if (form == 2) y = {emit1(Opcode::Permute, {{y.id}}, {program_.module.attrs.ints(AttrTag::I32Array, {1, 0})}, {tile(side, {k, n})}), side, {k, n}, 3};
-  if (kBaseFloat.has(side) && rng_.chance(20)) x = {emit1(Opcode::MulF, {{x.id}, {constant(side, {m, k}, {2}).id}}, {0, 0}, {type(x)}), side, {m, k}, 6};
+  if (form == 2)
+    y = {
+        emit1(Opcode::Permute, {{y.id}}, {program_.module.attrs.ints(AttrTag::I32Array, {1, 0})}, {tile(side, {k, n})}),
+        side,
+        {k, n},
+        3};
+  if (kBaseFloat.has(side) && rng_.chance(20))
+    x = {emit1(Opcode::MulF, {{x.id}, {constant(side, {m, k}, {2}).id}}, {0, 0}, {type(x)}), side, {m, k}, 6};
   const Ids attrs = side == ElementType::I8 ? Ids{rng_.below(2), rng_.below(2)} : Ids{0};
-  const ValueId sum = emit1(side == ElementType::I8 ? Opcode::MmaI : Opcode::MmaF, {{x.id}, {y.id}, {iv + 1}}, attrs, {type(c)});
+  const ValueId sum =
+      emit1(side == ElementType::I8 ? Opcode::MmaI : Opcode::MmaF, {{x.id}, {y.id}, {iv + 1}}, attrs, {type(c)});
   Ids next{sum};
   if (write_inside) {
     token_ = iv + 2;
@@ -279,15 +319,22 @@ void Generator::product_loop() {
 
 void Generator::scaled_product() {
   const bool four = rng_.chance(50);
-  const ElementType side = four ? ElementType::F4E2M1FN : random_element(set_of(ElementType::F8E4M3FN, ElementType::F8E5M2));
-  const ElementType scale = !four || rng_.chance(50) ? ElementType::F8E8M0FNU : random_element(set_of(ElementType::F8E4M3FN, ElementType::NV8E5M3FNU));
+  const ElementType side =
+      four ? ElementType::F4E2M1FN : random_element(set_of(ElementType::F8E4M3FN, ElementType::F8E5M2));
+  const ElementType scale = !four || rng_.chance(50)
+                                ? ElementType::F8E8M0FNU
+                                : random_element(set_of(ElementType::F8E4M3FN, ElementType::NV8E5M3FNU));
   const int64_t block = scale == ElementType::F8E4M3FN || (four && rng_.chance(50)) ? 16 : 32;
   const int64_t m = int64_t{8} << rng_.below(2), n = int64_t{8} << rng_.below(2), k = block << rng_.below(2);
   const Val a = get(side, {m, k}, true), b = get(side, {k, n}, true), c = get(ElementType::F32, {m, n}, true);
   const Val p = get(scale, {m, k / block}, true), q = get(scale, {k / block, n}, true);
   const double bound = a.bound * b.bound * p.bound * q.bound * static_cast<double>(k) + c.bound;
   if (bound > exact_limit(ElementType::F32)) return;
-  keep({emit1(Opcode::MmaFScaled, {{a.id}, {b.id}, {no_negative_zero(c).id}, {p.id}, {q.id}}, {}, {tile(ElementType::F32, {m, n})}), ElementType::F32, {m, n}, bound});
+  keep({emit1(Opcode::MmaFScaled, {{a.id}, {b.id}, {no_negative_zero(c).id}, {p.id}, {q.id}}, {},
+              {tile(ElementType::F32, {m, n})}),
+        ElementType::F32,
+        {m, n},
+        bound});
 }
 
 }  // namespace tile::random_program

@@ -20,7 +20,8 @@ struct RowShape {
 
 size_t position_of(const OpDef& row, std::string_view name) {
   const int operand = operand_index(row, name);
-  return operand >= 0 ? static_cast<size_t>(operand) : row.operands.size() + static_cast<size_t>(result_index(row, name));
+  return operand >= 0 ? static_cast<size_t>(operand)
+                      : row.operands.size() + static_cast<size_t>(result_index(row, name));
 }
 
 const OperandDef& at(const OpDef& row, size_t position) {
@@ -35,7 +36,8 @@ RowShape shape_of(const OpDef& row) {
   if (row.regions != 0 || row.terminator || !pure || row.results.size() != 1 || row.operands.empty()) return out;
   for (size_t p = 0; p < n; ++p) {
     const OperandDef& d = at(row, p);
-    if (d.kind != ValueKind::Tile || d.arity != Arity::One || (d.elements.bits & kAny.bits & ~kPtr.bits) == 0) return out;
+    if (d.kind != ValueKind::Tile || d.arity != Arity::One || (d.elements.bits & kAny.bits & ~kPtr.bits) == 0)
+      return out;
   }
   for (const AttrDef& a : row.attrs)
     if (a.kind != AttrKind::Unit && a.kind != AttrKind::Enum) return out;
@@ -53,7 +55,9 @@ RowShape shape_of(const OpDef& row) {
       const bool type = rule.kind == RuleKind::SameType;
       if (type || rule.kind == RuleKind::SameShape) join(out.shape_class, a, b);
       if (type || rule.kind == RuleKind::SameElement) join(out.element_class, a, b);
-      if (type || rule.kind == RuleKind::SameShape || rule.kind == RuleKind::SplatTo || rule.kind == RuleKind::SameCount) join(linked, a, b);
+      if (type || rule.kind == RuleKind::SameShape || rule.kind == RuleKind::SplatTo ||
+          rule.kind == RuleKind::SameCount)
+        join(linked, a, b);
     }
   }
   if (std::any_of(linked.begin(), linked.end(), [](size_t c) { return c != 0; })) return out;
@@ -71,7 +75,9 @@ const std::vector<RowShape>& eligible_rows() {
   return rows;
 }
 
-bool is(const OpDef& row, Opcode op) { return row.code == static_cast<uint16_t>(op); }
+bool is(const OpDef& row, Opcode op) {
+  return row.code == static_cast<uint16_t>(op);
+}
 
 }  // namespace
 
@@ -89,7 +95,8 @@ std::optional<Ids> Generator::choose_attrs(const OpDef& row) {
       if ((a.allowed >> v & 1) && !(options_.exact && loose)) values.push_back(v);
     }
     if (values.empty()) return std::nullopt;
-    if (a.def != kRequired && rng_.chance(50) && std::find(values.begin(), values.end(), static_cast<uint32_t>(a.def)) != values.end())
+    if (a.def != kRequired && rng_.chance(50) &&
+        std::find(values.begin(), values.end(), static_cast<uint32_t>(a.def)) != values.end())
       out.push_back(static_cast<uint32_t>(a.def));
     else
       out.push_back(rng_.of(values));
@@ -99,7 +106,8 @@ std::optional<Ids> Generator::choose_attrs(const OpDef& row) {
 
 // What a special rule of the validator says of element types and attributes is asked of the validator itself.
 bool Generator::legal(const OpDef& row, const std::vector<ElementType>& elements, const Ids& attrs) {
-  if (std::none_of(row.rules.begin(), row.rules.end(), [](const Rule& r) { return r.kind == RuleKind::Special; })) return true;
+  if (std::none_of(row.rules.begin(), row.rules.end(), [](const Rule& r) { return r.kind == RuleKind::Special; }))
+    return true;
   static std::mutex mutex;
   static std::map<std::vector<uint32_t>, bool> known;
   std::vector<uint32_t> key{row.code};
@@ -127,7 +135,11 @@ bool Generator::legal(const OpDef& row, const std::vector<ElementType>& elements
     b.op({.op = Opcode::TruncI, .operands = from, .segments = {}, .attrs = wrap, .result_types = narrow});
   }
   const Ids result{m.types.tile(elements.back(), two)};
-  b.op({.op = static_cast<Opcode>(row.code), .operands = operands, .segments = {}, .attrs = attrs, .result_types = result});
+  b.op({.op = static_cast<Opcode>(row.code),
+        .operands = operands,
+        .segments = {},
+        .attrs = attrs,
+        .result_types = result});
   b.op({.op = Opcode::Return, .operands = {}, .segments = {}, .attrs = {}, .result_types = {}});
   b.finish();
   Diagnostics diags;
@@ -256,7 +268,8 @@ bool Generator::try_row(const OpDef& row) {
   const bool bits_leave = options_.exact && is(row, Opcode::Bitcast) && info(elements[0]).is_float;
   const bool wants_small = bits_leave || (is(row, Opcode::FToI) && rng_.chance(60));
   std::vector<Val> operands;
-  for (size_t k = 0; k + 1 < n; ++k) operands.push_back(get(elements[k], shapes[k], wants_small || (options_.exact && rng_.chance(30))));
+  for (size_t k = 0; k + 1 < n; ++k)
+    operands.push_back(get(elements[k], shapes[k], wants_small || (options_.exact && rng_.chance(30))));
   if (!guard(row, operands, *attrs, elements.back())) return false;
   Groups groups;
   for (const Val& v : operands) groups.push_back({v.id});

@@ -60,7 +60,8 @@ TEST_CASE("random programs go through every form") {
     const auto binary = write_tileirbc(p.module, v(13, 4), diags);
     INFO(render(diags));
     REQUIRE(binary);
-    const auto of_text = write_tileirbc(*parsed, v(13, 4), diags);  // tilebc would differ: it keeps the names that the text has
+    const auto of_text =
+        write_tileirbc(*parsed, v(13, 4), diags);  // tilebc would differ: it keeps the names that the text has
     REQUIRE(of_text);
     CHECK(*of_text == *binary);
     const auto read = read_tileirbc(*binary, "k", diags);

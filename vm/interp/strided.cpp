@@ -2,6 +2,7 @@
 #include "vm/interp/strided.h"
 
 #include <algorithm>
+#include <iterator>
 #include <cstdlib>
 #include <cstring>
 
@@ -96,7 +97,7 @@ void fill_elements(size_t size, std::byte* dst, uint64_t pattern, size_t n) {
   alignas(64) std::byte line[64];
   by_size(size, [&](auto t) {
     using T = decltype(t);
-    std::fill_n(reinterpret_cast<T*>(line), sizeof(line) / (sizeof(T)), static_cast<T>(pattern));
+    std::fill_n(reinterpret_cast<T*>(line), std::size(line) / sizeof(T), static_cast<T>(pattern));
   });
   const Quarter q = *reinterpret_cast<const Quarter*>(line);
   const size_t bytes = n * size;
