@@ -150,11 +150,12 @@ bool lower_pack(Lowering& x, InstId i, bool unpack) {
   const ElementType e = x.element(unpack ? r : s);
   const Layout &ls = x.layout(s), &lr = x.layout(r);
   llvm::Type* i8 = x.b.getInt8Ty();
-  if (e == ElementType::I1) return x.unsupported(i, "packing of i1");
   const unsigned n = 1u << element_bits(x.shape(unpack ? r : s));
-  if (info(e).memory_bits == 4 || e == ElementType::I4) {
-    // One byte holds elements 2k (low half) and 2k + 1.
-    Value* base = x.scratch(convert_bytes(element_bits(x.shape(unpack ? s : s)), 1));
+  const unsigned width = info(e).bits;
+  if (width < 8) {
+    // A byte holds 8 / width elements, from the low bits up; in the scratch space each has a byte of its own.
+    const unsigned per_bits = width == 1 ? 3 : 1, per = 1u << per_bits;
+    Value* base = x.scratch(convert_bytes(element_bits(x.shape(s)), 1));
     x.barrier();
     x.write_shared(x.own(s), unpack ? ElementType::I8 : e, ls, base, 0);
     x.barrier();
@@ -162,13 +163,17 @@ bool lower_pack(Lowering& x, InstId i, bool unpack) {
     for (unsigned k = 0; k < out.size(); ++k) {
       Value* at = x.b.CreateOr(x.thread_element(lr), x.i32(lr.element_of_register(k)));
       if (unpack) {
-        Value* byte = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateLShr(at, x.i32(1)), 1))[0];
-        Value* high = x.b.CreateTrunc(at, x.b.getInt1Ty());
-        out[k] = from_memory(x.d, e, x.b.CreateSelect(high, x.b.CreateLShr(byte, 4), x.b.CreateAnd(byte, 15)));
+        Value* byte = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateLShr(at, x.i32(per_bits)), 1))[0];
+        Value* shift = x.b.CreateTrunc(x.b.CreateMul(x.b.CreateAnd(at, x.i32(per - 1)), x.i32(width)), i8);
+        out[k] = from_memory(x.d, e, x.b.CreateAnd(x.b.CreateLShr(byte, shift), (1u << width) - 1));
       } else {
-        Value* low = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateShl(at, x.i32(1)), 1))[0];
-        Value* high = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateOr(x.b.CreateShl(at, x.i32(1)), x.i32(1)), 1))[0];
-        out[k] = x.b.CreateOr(x.b.CreateAnd(low, 15), x.b.CreateShl(high, 4));
+        Value* byte = nullptr;
+        for (unsigned j = 0; j < per; ++j) {
+          Value* v = x.d.load_shared(i8, 1, shared_place(x, base, x.b.CreateOr(x.b.CreateShl(at, x.i32(per_bits)), x.i32(j)), 1))[0];
+          v = x.b.CreateShl(x.b.CreateAnd(v, (1u << width) - 1), j * width);
+          byte = byte ? x.b.CreateOr(byte, v) : v;
+        }
+        out[k] = byte;
       }
     }
     x.set(r, std::move(out));
