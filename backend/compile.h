@@ -74,7 +74,7 @@ struct Mailbox {
 };
 static_assert(sizeof(Mailbox) == 40);
 
-/// @error E0808 an operation, type or target that is not supported, with the reason; E0807 bad target
+/// @error E0808 an operation, type or target that is not supported, with the reason, or a target that there is not
 [[nodiscard]] Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags);
 
 /// The tensor maps of the kernel that compile_ptx() makes from the same arguments; where the host cannot encode one of them for a

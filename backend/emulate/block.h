@@ -324,6 +324,8 @@ struct Block {
     for (uint32_t i = 0; i < kWarpgroup; ++i)
       if (i != t.id % kWarpgroup) wake(threads[t.id / kWarpgroup * kWarpgroup + i]);
   }
+  /// Threads that meet must be in the same operation; `group` names who meets.
+  void check_same_operation(const Thread& t, const Thread& other, const char* group);
   void arrive_group(Thread& t, GroupMeeting& m);
 };
 

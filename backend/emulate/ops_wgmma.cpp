@@ -106,15 +106,7 @@ void Block::arrive_group(Thread& t, GroupMeeting& m) {
     m.first = t.id;
     return;
   }
-  const Thread& other = threads[m.first];
-  if (other.pc == t.pc) return;
-  Failure f{Code::I0002,
-            t.site,
-            text(op_name(t.op), " by part of a warpgroup: thread ", t.id, " is here, thread ", other.id,
-                 " waits in another operation"),
-            {}};
-  f.notes.push_back({other.site, text(op_name(other.op), " in which thread ", other.id, " waits")});
-  fail(std::move(f));
+  check_same_operation(t, threads[m.first], "warpgroup");
 }
 
 void Block::finish_wgmma(uint32_t warpgroup, uint32_t group, size_t at_most) {

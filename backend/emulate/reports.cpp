@@ -66,11 +66,14 @@ void Block::arrive_warp(Thread& t, Meeting& m) {
     m.first = t.id;
     return;
   }
-  const Thread& other = threads[m.first];
+  check_same_operation(t, threads[m.first], "warp");
+}
+
+void Block::check_same_operation(const Thread& t, const Thread& other, const char* group) {
   if (other.pc == t.pc) return;
   Failure f{Code::I0002,
             t.site,
-            text(op_name(t.op), " by part of a warp: thread ", t.id, " is here, thread ", other.id,
+            text(op_name(t.op), " by part of a ", group, ": thread ", t.id, " is here, thread ", other.id,
                  " waits in another operation"),
             {}};
   f.notes.push_back({other.site, text(op_name(other.op), " in which thread ", other.id, " waits")});

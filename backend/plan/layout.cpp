@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 namespace tile {
 
@@ -134,14 +133,6 @@ Layout without_copies(Layout x) {
 }
 
 namespace {
-
-/// Collects bits of one operand: `minor` lies lowest in the element number.
-struct Fragment {
-  Layout out;
-  unsigned major_first, minor_first, batch_first;
-  int8_t major(unsigned k) const { return static_cast<int8_t>(major_first + k); }
-  int8_t minor(unsigned k) const { return static_cast<int8_t>(minor_first + k); }
-};
 
 void add_warps(Layout& l, unsigned bits, int first, unsigned total) {
   // The highest bits of a dimension go to the warps; fewer bits than warps: copies.

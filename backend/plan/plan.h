@@ -64,11 +64,11 @@ struct RingPlan {
 };
 
 /// A loop that computes with products of streamed tiles, as attention does: bulk copies fill the stages as in a ring, each product waits for
-/// its result, and the rest of the loop is code like any other. The left operand comes from registers, or from the stage too.
+/// its result, and the rest of the loop is code like any other. The left operand comes from registers.
 struct StreamPlan {
   struct Product {
     InstId mma = kNone;
-    int a = -1, b = -1;               ///< index into `loads`; a: -1 for registers
+    size_t load = 0;                  ///< of the right operand: index into `loads`
     unsigned m_bits = 0, n_bits = 0, k_bits = 0;
     bool bf16 = false;
   };

@@ -122,7 +122,7 @@ class RingFinder {
     if (shape_r.size() != 2) return bad(why, "the product has a batch dimension");
     if ((e != ElementType::F16 && e != ElementType::BF16) || m_.types.element_of(f_.type(result)) != ElementType::F32)
       return bad(why, "only f16 and bf16 with an f32 accumulator are streamed");
-    StreamPlan::Product p{i, -1, -1, log2_of(shape_r[0]), log2_of(shape_r[1]), log2_of(shape_a[1]), e == ElementType::BF16};
+    StreamPlan::Product p{i, 0, log2_of(shape_r[0]), log2_of(shape_r[1]), log2_of(shape_a[1]), e == ElementType::BF16};
     if (p.m_bits < 6 || p.n_bits < 3 || p.k_bits < 4 || p.n_bits > 8) return bad(why, "the tile does not fit wgmma");
     const unsigned group_bits = p.m_bits >= 7 ? 1 : 0;
     if (p.m_bits + p.n_bits - 7 - group_bits > 7) return bad(why, "the accumulator needs more than 128 registers a thread");
@@ -143,7 +143,7 @@ class RingFinder {
     stream.group_bits = group_bits;
     b.offset = stream.stage_bytes;
     stream.stage_bytes += (b.bytes() + 1023) & ~1023u;
-    p.b = static_cast<int>(stream.loads.size());
+    p.load = stream.loads.size();
     stream.loads.push_back(std::move(b));
     stream.products.push_back(p);
     return true;

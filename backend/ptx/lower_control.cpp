@@ -70,7 +70,7 @@ bool lower_control(Lowering& x, InstId i) {
       if (!known || (is_unsigned ? known->isZero() : !known->getValue().isStrictlyPositive())) {
         Value* zero = llvm::ConstantInt::get(step->getType(), 0);
         Value* bad = is_unsigned ? b.CreateICmpEQ(step, zero) : b.CreateICmpSLE(step, zero);
-        x.trap_if(b.CreateAnd(bad, less(lower, upper)), Code::T0106, i);
+        x.trap_if(b.CreateAnd(bad, less(lower, upper)), Code::T0106);
       }
       const Var iv = x.var(lower->getType());
       x.store(iv, lower);

@@ -8,7 +8,7 @@ bool lower_assert(Lowering& x, InstId i) {
   const ValueId v = x.f.operands(i)[0];
   Value* all = nullptr;
   for (Value* c : x.own(v)) all = all ? x.b.CreateAnd(all, c) : c;
-  x.trap_if(x.b.CreateNot(all), Code::T0102, i);
+  x.trap_if(x.b.CreateNot(all), Code::T0102);
   return true;
 }
 

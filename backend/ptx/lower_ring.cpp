@@ -367,7 +367,7 @@ Trips loop_trips(Lowering& x, InstId i) {
   Value* runs = is_unsigned ? b.CreateICmpULT(lower, upper) : b.CreateICmpSLT(lower, upper);
   const auto* known = llvm::dyn_cast<llvm::ConstantInt>(step);
   if (!known || (is_unsigned ? known->isZero() : !known->getValue().isStrictlyPositive()))
-    x.trap_if(b.CreateAnd(is_unsigned ? b.CreateICmpEQ(step, zero) : b.CreateICmpSLE(step, zero), runs), Code::T0106, i);
+    x.trap_if(b.CreateAnd(is_unsigned ? b.CreateICmpEQ(step, zero) : b.CreateICmpSLE(step, zero), runs), Code::T0106);
   // The difference of two numbers of either reading is right as an unsigned one.
   Value* trips = b.CreateAdd(b.CreateUDiv(b.CreateSub(b.CreateSub(upper, lower), one), step), one);
   return {lower, step, b.CreateZExtOrTrunc(b.CreateSelect(runs, trips, zero), b.getInt32Ty())};
@@ -550,7 +550,7 @@ bool lower_stream_product(Lowering& x, InstId i) {
     if (!from_zero) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
     in_flight.push_back(&acc[k]);
   }
-  const RingPlan::Operand& o = r.loads[static_cast<size_t>(p.b)];
+  const RingPlan::Operand& o = r.loads[p.load];
   const Walk w = walk(o, n);
   Value* from = b.CreateAdd(x.stream_stage_, x.i32(o.offset));
   h.wgmma_fence();

@@ -94,14 +94,14 @@ bool lower_cat(Lowering& x, InstId i) {
 }
 
 /// Starts of the slice that the indices select, checked: an index outside is a trap.
-Values slice_start(Lowering& x, InstId i, std::span<const ValueId> indices, std::span<const int64_t> slice, std::span<const int64_t> whole) {
+Values slice_start(Lowering& x, std::span<const ValueId> indices, std::span<const int64_t> slice, std::span<const int64_t> whole) {
   Values start;
   for (size_t d = 0; d < slice.size(); ++d) {
     Value* index = x.scalar(indices[d]);
     const uint64_t limit = static_cast<uint64_t>(whole[d] / slice[d]);
     const unsigned width = index->getType()->getIntegerBitWidth();
     if (width > 31 || limit < uint64_t{1} << width)
-      x.trap_if(x.b.CreateICmpUGE(index, llvm::ConstantInt::get(index->getType(), limit)), Code::T0105, i);
+      x.trap_if(x.b.CreateICmpUGE(index, llvm::ConstantInt::get(index->getType(), limit)), Code::T0105);
     start.push_back(x.b.CreateMul(x.b.CreateZExtOrTrunc(index, x.b.getInt32Ty()), x.i32(slice[d])));
   }
   return start;
@@ -111,7 +111,7 @@ bool lower_extract(Lowering& x, InstId i) {
   const ValueId s = x.f.operand(i, 0), r = x.f.result(i);
   const ElementType e = x.element(r);
   const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
-  const Values start = slice_start(x, i, x.f.group(i, 1), x.shape(r), x.shape(s));
+  const Values start = slice_start(x, x.f.group(i, 1), x.shape(r), x.shape(s));
   Value* base = x.scratch(convert_bytes(element_bits(x.shape(s)), bytes));
   x.barrier();
   x.write_shared(x.own(s), e, x.layout(s), base, 0);
@@ -128,7 +128,7 @@ bool lower_insert(Lowering& x, InstId i) {
   const ValueId s = x.f.operand(i, 0), into = x.f.operand(i, 1), r = x.f.result(i);
   const ElementType e = x.element(r);
   const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
-  const Values start = slice_start(x, i, x.f.group(i, 2), x.shape(s), x.shape(r));
+  const Values start = slice_start(x, x.f.group(i, 2), x.shape(s), x.shape(r));
   Value* base = x.scratch(convert_bytes(element_bits(x.shape(r)), bytes));
   x.barrier();
   x.write_shared(x.own(into), e, x.layout(into), base, 0);

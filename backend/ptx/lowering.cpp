@@ -404,8 +404,7 @@ uint32_t trap_number(Code code) {
 
 }  // namespace
 
-void Lowering::trap_if(Value* condition, Code code, InstId i) {
-  (void)i;
+void Lowering::trap_if(Value* condition, Code code) {
   if_then(condition, [&] {
     d.trap(trap_number(code), mailbox_);
     b.CreateUnreachable();
@@ -415,8 +414,6 @@ void Lowering::trap_if(Value* condition, Code code, InstId i) {
 std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> args) {
   for (uint32_t k = 0; k < r.arg_count; ++k) set(r.first_arg + k, {args[k]});
   Values out;
-  std::vector<Value*>* outer = yielded_;
-  yielded_ = &out;
   for (InstId i = r.begin; i < r.end; i = f.insts[i].next) {
     const Opcode op = f.insts[i].op;
     if (op == Opcode::Yield) {
@@ -429,16 +426,13 @@ std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> a
     for (const ValueId v : f.operands(i)) whole = whole || !m.types.is_scalar(f.type(v));
     if (whole) {
       (void)unsupported(i, "the body of a reduction computes with scalars only");
-      yielded_ = outer;
       return std::nullopt;
     }
     bool ended = false;
     if (!instruction(i, &ended)) {
-      yielded_ = outer;
       return std::nullopt;
     }
   }
-  yielded_ = outer;
   return out;
 }
 
@@ -454,7 +448,7 @@ void Lowering::order_access(InstId i, bool reads, bool writes) {
   bool ordered = false;
   for (const ValueId v : f.operands(i))
     if (m.types.is_token(f.type(v))) ordered = ordered || def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken;
-  if (ordered && plan.warp_bits + 5 > 0 && (pending_.writes || (writes && pending_.reads))) barrier();
+  if (ordered && (pending_.writes || (writes && pending_.reads))) barrier();
   pending_.reads = pending_.reads || reads;
   pending_.writes = pending_.writes || writes;
 }

@@ -100,7 +100,7 @@ class Lowering {
   void if_then(Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
   /// for (i = 0; i < n; ++i) body(i), i32
   void loop(unsigned n, const std::function<void(Value*)>& body);
-  void trap_if(Value* condition, Code code, InstId i);
+  void trap_if(Value* condition, Code code);  ///< at the operation being lowered
   [[nodiscard]] Value* thread() const { return thread_; }
   [[nodiscard]] Value* lane() const { return lane_; }
   [[nodiscard]] Value* warp() const { return warp_; }
@@ -169,7 +169,6 @@ class Lowering {
     llvm::BasicBlock* after = nullptr;
   };
   std::vector<Frame> loops_, ifs_;
-  std::vector<Value*>* yielded_ = nullptr;  ///< apply(): where the yield of the body goes
 };
 
 // Carried values live in variables that hold bits: a narrow float in a variable may pass through a wider type and change a NaN.
