@@ -6,56 +6,9 @@
 #include <functional>
 #include <map>
 
-#include "backend/ptx/device_hopper.h"
-#include "backend/ptx/lowering.h"
+#include "backend/ptx/lower_ring.h"
 
 namespace tile {
-namespace {
-
-/// Shared addresses.
-template <class Ring>
-Value* stage(Lowering& x, const Ring& r, Value* s) {
-  return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(RingPlan::kFirstStage)), x.b.CreateMul(s, x.i32(r.stage_bytes)));
-}
-template <class Ring>
-Value* full(Lowering& x, const Ring& r, Value* s) { return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(r.barriers)), x.b.CreateShl(s, x.i32(3))); }
-template <class Ring>
-Value* empty(Lowering& x, const Ring& r, Value* s) { return x.b.CreateAdd(full(x, r, s), x.i32(8 * r.stages)); }
-
-/// First word of a matrix descriptor's address field for a shared address; the other fields come from wgmma_descriptor().
-Value* descriptor(Lowering& x, Value* address, uint32_t offset, uint64_t fields) {
-  Value* low = x.b.CreateLShr(x.b.CreateAdd(address, x.i32(offset)), x.i32(4));
-  return x.b.CreateOr(x.b.CreateZExt(low, x.b.getInt64Ty()), x.b.getInt64(fields));
-}
-
-/// Descriptor fields and offsets of an operand: `block` counts 64 elements of M (or the warpgroup's columns of N), `k_step` 16 of K.
-struct Walk {
-  uint64_t fields;
-  uint32_t k_step, block;    // bytes
-  uint32_t panel_every = 0;  // K-major: k steps in a panel
-  uint32_t panel = 0;
-  [[nodiscard]] uint32_t offset(uint32_t k) const { return panel_every ? k / panel_every * panel + k % panel_every * k_step : k * k_step; }
-};
-
-Walk walk(const RingPlan::Operand& o, uint32_t block_elements) {
-  Walk w{};
-  const uint32_t row = o.row_bytes;
-  if (o.mn_major) {
-    // Rows run along K; a panel holds row / 2 elements of M or N. Unswizzled layouts are not made here, so the leading offset goes from panel to panel.
-    w.fields = wgmma_descriptor(o.panel_bytes(), 8 * row, o.swizzle());
-    w.k_step = 16 * row;
-    w.block = block_elements * 2 / row * o.panel_bytes();
-  } else {
-    w.fields = wgmma_descriptor(16, 8 * row, o.swizzle());
-    w.k_step = 32;
-    w.panel_every = row / 32;
-    w.panel = o.panel_bytes();
-    w.block = block_elements * row;
-  }
-  return w;
-}
-
-}  // namespace
 
 void prepare_rings(Lowering& x) {
   if (x.plan.rings.empty() && x.plan.streams.empty()) return;
@@ -350,10 +303,7 @@ Values multiply_by_warp(Lowering& x, const RingPlan& r, const RingRun& run, Valu
   return out;
 }
 
-/// The numbers of a loop: what it adds, and how often it runs (i32).
-struct Trips {
-  Value *lower, *step, *count;
-};
+}  // namespace
 
 Trips loop_trips(Lowering& x, InstId i) {
   const Function& f = x.f;
@@ -373,45 +323,6 @@ Trips loop_trips(Lowering& x, InstId i) {
   return {lower, step, b.CreateZExtOrTrunc(b.CreateSelect(runs, trips, zero), b.getInt32Ty())};
 }
 
-/// Fills the stage of a trip; by the producer. False after an error.
-template <class Ring>
-bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* const> loads, const Trips& trips, Value* base, Value* trip) {
-  llvm::IRBuilder<>& b = x.b;
-  HopperOps& h = *hopper_ops(x.d);
-  llvm::Type* i32 = b.getInt32Ty();
-  Value* number = b.CreateAdd(base, trip);
-  Value* s = b.CreateURem(number, x.i32(r.stages));
-  Value* round = b.CreateUDiv(number, x.i32(r.stages));
-  x.if_then(b.CreateICmpNE(round, x.i32(0)), [&] { h.mbarrier_wait(empty(x, r, s), b.CreateSub(round, x.i32(1))); });
-  uint32_t bytes = 0;
-  for (const auto* o : loads) bytes += o->bytes();
-  h.mbarrier_arrive_expect(full(x, r, s), x.i32(bytes));
-  llvm::Type* type = trips.lower->getType();
-  x.set(x.f.region(r.loop).first_arg, {b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, type), trips.step))});
-  bool ok = true;
-  for (const InstId k : r.index_slice) ok = ok && x.one(k);
-  for (const RingPlan::Operand* o : loads) {
-    const auto index = x.f.group(o->load, 1);
-    const auto& tile = x.m.types.get(x.f.type(x.f.operand(o->load, 0))).shape;
-    Values start;
-    for (const int k : o->tile_dim) {
-      if (k < 0) {
-        start.push_back(x.i32(0));
-        continue;
-      }
-      Value* n = b.CreateZExtOrTrunc(x.scalar(index[static_cast<size_t>(k)]), i32);
-      start.push_back(b.CreateMul(n, x.i32(tile[static_cast<size_t>(k)])));
-    }
-    for (uint32_t p = 0; p < o->panels; ++p) {
-      Values here = start;
-      if (p > 0) here[0] = b.CreateAdd(here[0], x.i32(p * o->row_bytes / r.element_bytes));
-      h.tma_load(x.map_address(o->map), here, b.CreateAdd(stage(x, r, s), x.i32(o->offset + p * o->panel_bytes())), full(x, r, s));
-    }
-  }
-  return ok;
-}
-
-/// The first stages, before the loop; in the producer's thread.
 void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, const std::function<void(Value*)>& issue) {
   llvm::IRBuilder<>& b = x.b;
   x.if_then(producer, [&] {
@@ -430,8 +341,6 @@ void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, con
   });
   hopper_ops(x.d)->warp_sync();
 }
-
-}  // namespace
 
 bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   const Function& f = x.f;
@@ -455,119 +364,6 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   const ValueId result = f.result(i, r.carried);
   x.set(result, x.convert(out, x.element(result), l, x.layout(result), element_bits(x.shape(result))));
   return ok;
-}
-
-bool lower_stream_loop(Lowering& x, InstId i, const StreamPlan& r) {
-  const Function& f = x.f;
-  llvm::IRBuilder<>& b = x.b;
-  HopperOps& h = *hopper_ops(x.d);
-  const auto inits = f.operands(i).subspan(3);
-  const Region& body = f.region(i);
-  const Trips trips = loop_trips(x, i);
-  x.settle_for_bulk_copies();
-  Value* base = x.load(x.ring_position_.at(i));
-  Value* producer = b.CreateICmpEQ(x.thread(), x.i32(0));
-  bool ok = true;
-  std::vector<const RingPlan::Operand*> loads;
-  for (const auto& o : r.loads) loads.push_back(&o);
-  const auto issue = [&](Value* trip) { ok = fill_stage(x, r, loads, trips, base, trip) && ok; };
-  fill_first(x, producer, trips.count, r.stages, issue);
-
-  Lowering::Frame frame{i, {}, {}, x.block("latch"), x.block("endfor")};
-  std::vector<ValueId> args;
-  for (uint32_t k = 0; k < inits.size(); ++k) {
-    args.push_back(body.first_arg + 1 + k);
-    frame.args.push_back(carried_vars(x, args.back()));
-  }
-  for (uint32_t k = 0; k < inits.size(); ++k)
-    if (x.is_tile(args[k])) store_carried(x, args[k], frame.args[k], x.get(inits[k], x.layout(args[k])));
-  const auto trip_var = x.var(b.getInt32Ty());
-  x.store(trip_var, x.i32(0));
-  llvm::BasicBlock* top = x.block("stream");
-  b.CreateCondBr(b.CreateICmpNE(trips.count, x.i32(0)), top, frame.after);
-  b.SetInsertPoint(top);
-  Value* trip = x.load(trip_var);
-  llvm::Type* type = trips.lower->getType();
-  Value* iv = b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, type), trips.step));
-  x.set(body.first_arg, {iv});
-  for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
-  Value* number = b.CreateAdd(base, trip);
-  Value* s = b.CreateURem(number, x.i32(r.stages));
-  h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
-  const StreamPlan* outer = x.stream_;
-  Value* outer_stage = x.stream_stage_;
-  x.stream_ = &r;
-  x.stream_stage_ = stage(x, r, s);
-  const Lowering::Pending before = x.pending_;
-  x.pending_ = {true, true, true};
-  x.loops_.push_back(frame);
-  bool ended = false;
-  if (!x.region(body, &ended)) return false;
-  x.loops_.pop_back();
-  x.pending_ = x.pending_ | before;  // the body may not run at all
-  x.pending_.shared = true;          // other warps may still read this loop's stages
-  x.stream_ = outer;
-  x.stream_stage_ = outer_stage;
-  if (!ended) b.CreateBr(frame.next);
-  b.SetInsertPoint(frame.next);
-  // Every product has waited for its result, so the stage is read.
-  x.if_then(b.CreateICmpEQ(b.CreateAnd(x.thread(), x.i32(127)), x.i32(0)), [&] { h.mbarrier_arrive(empty(x, r, s)); });
-  Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
-  x.if_then(b.CreateAnd(producer, b.CreateAnd(b.CreateICmpNE(trip, x.i32(0)), b.CreateICmpULT(ahead, trips.count))), [&] { issue(ahead); });
-  h.warp_sync();
-  Value* next = b.CreateAdd(trip, x.i32(1));
-  x.store(trip_var, next);
-  b.CreateCondBr(b.CreateICmpULT(next, trips.count), top, frame.after);
-  b.SetInsertPoint(frame.after);
-  x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
-  for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
-    if (x.is_tile(f.result(i, k))) x.set(f.result(i, k), x.convert(load_carried(x, args[k], frame.args[k]), x.element(args[k]), x.layout(args[k]), x.layout(f.result(i, k)), element_bits(x.shape(args[k]))));
-  return ok;
-}
-
-bool lower_stream_product(Lowering& x, InstId i) {
-  llvm::IRBuilder<>& b = x.b;
-  HopperOps& h = *hopper_ops(x.d);
-  const StreamPlan& r = *x.stream_;
-  const StreamPlan::Product& p = *r.product(i);
-  const MmaPlan& plan = x.plan.mma.at(i);
-  const auto operands = x.f.operands(i);
-  // Two elements of K in a word; the bits that follow count the fragment's words, then steps of K, then blocks of 64 rows.
-  const Values a = x.get(operands[0], plan.a);
-  Values words;
-  for (size_t k = 0; k < a.size(); k += 2) {
-    const auto bits = [&](Value* v) { return b.CreateZExt(b.CreateBitCast(v, b.getInt16Ty()), b.getInt32Ty()); };
-    words.push_back(b.CreateOr(bits(a[k]), b.CreateShl(bits(a[k + 1]), 16)));
-  }
-  const unsigned steps = 1u << (p.k_bits - 4), blocks = 1u << (p.m_bits - 6 - r.group_bits), n = 1u << p.n_bits;
-  const bool from_zero = x.is_zero(operands[2]);
-  std::vector<WgmmaAccumulator> acc;
-  std::vector<WgmmaAccumulator*> in_flight;
-  for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(p.bf16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
-  const size_t regs = acc[0].registers();
-  const Values init = from_zero ? Values() : x.get(operands[2], plan.result);
-  for (unsigned k = 0; k < blocks; ++k) {
-    if (!from_zero) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
-    in_flight.push_back(&acc[k]);
-  }
-  const RingPlan::Operand& o = r.loads[p.load];
-  const Walk w = walk(o, n);
-  Value* from = b.CreateAdd(x.stream_stage_, x.i32(o.offset));
-  h.wgmma_fence();
-  for (unsigned k = 0; k < steps; ++k)
-    for (unsigned m = 0; m < blocks; ++m) {
-      const size_t at = (size_t{m} * steps + k) * 4;
-      h.wgmma(acc[m], {nullptr, Values(words.begin() + static_cast<std::ptrdiff_t>(at), words.begin() + static_cast<std::ptrdiff_t>(at + 4)), false, false},
-              {descriptor(x, from, w.offset(k), w.fields), {}, o.mn_major, false}, from_zero && k == 0 ? static_cast<Value*>(b.getFalse()) : nullptr);
-    }
-  h.wgmma_commit();
-  h.wgmma_wait(0, in_flight);
-  Values out;
-  for (auto& one : acc)
-    for (Value* v : h.wgmma_read(one)) out.push_back(v);
-  const ValueId result = x.f.result(i);
-  x.set(result, x.convert(out, x.element(result), plan.result, x.layout(result), element_bits(x.shape(result))));
-  return true;
 }
 
 }  // namespace tile

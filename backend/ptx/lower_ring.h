@@ -1,0 +1,102 @@
+// What rings and streams share: addresses of stages and their barriers, matrix descriptors, filling of stages.
+#pragma once
+
+#include <functional>
+
+#include "backend/ptx/device_hopper.h"
+#include "backend/ptx/lowering.h"
+
+namespace tile {
+
+/// Shared addresses.
+template <class Ring>
+Value* stage(Lowering& x, const Ring& r, Value* s) {
+  return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(RingPlan::kFirstStage)), x.b.CreateMul(s, x.i32(r.stage_bytes)));
+}
+template <class Ring>
+Value* full(Lowering& x, const Ring& r, Value* s) { return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(r.barriers)), x.b.CreateShl(s, x.i32(3))); }
+template <class Ring>
+Value* empty(Lowering& x, const Ring& r, Value* s) { return x.b.CreateAdd(full(x, r, s), x.i32(8 * r.stages)); }
+
+/// First word of a matrix descriptor's address field for a shared address; the other fields come from wgmma_descriptor().
+inline Value* descriptor(Lowering& x, Value* address, uint32_t offset, uint64_t fields) {
+  Value* low = x.b.CreateLShr(x.b.CreateAdd(address, x.i32(offset)), x.i32(4));
+  return x.b.CreateOr(x.b.CreateZExt(low, x.b.getInt64Ty()), x.b.getInt64(fields));
+}
+
+/// Descriptor fields and offsets of an operand: `block` counts 64 elements of M (or the warpgroup's columns of N), `k_step` 16 of K.
+struct Walk {
+  uint64_t fields;
+  uint32_t k_step, block;    // bytes
+  uint32_t panel_every = 0;  // K-major: k steps in a panel
+  uint32_t panel = 0;
+  [[nodiscard]] uint32_t offset(uint32_t k) const { return panel_every ? k / panel_every * panel + k % panel_every * k_step : k * k_step; }
+};
+
+inline Walk walk(const RingPlan::Operand& o, uint32_t block_elements) {
+  Walk w{};
+  const uint32_t row = o.row_bytes;
+  if (o.mn_major) {
+    // Rows run along K; a panel holds row / 2 elements of M or N. Unswizzled layouts are not made here, so the leading offset goes from panel to panel.
+    w.fields = wgmma_descriptor(o.panel_bytes(), 8 * row, o.swizzle());
+    w.k_step = 16 * row;
+    w.block = block_elements * 2 / row * o.panel_bytes();
+  } else {
+    w.fields = wgmma_descriptor(16, 8 * row, o.swizzle());
+    w.k_step = 32;
+    w.panel_every = row / 32;
+    w.panel = o.panel_bytes();
+    w.block = block_elements * row;
+  }
+  return w;
+}
+
+/// The numbers of a loop: what it adds, and how often it runs (i32).
+struct Trips {
+  Value *lower, *step, *count;
+};
+
+[[nodiscard]] Trips loop_trips(Lowering& x, InstId i);
+
+/// Fills the stage of a trip; by the producer. False after an error.
+template <class Ring>
+bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* const> loads, const Trips& trips, Value* base, Value* trip) {
+  llvm::IRBuilder<>& b = x.b;
+  HopperOps& h = *hopper_ops(x.d);
+  llvm::Type* i32 = b.getInt32Ty();
+  Value* number = b.CreateAdd(base, trip);
+  Value* s = b.CreateURem(number, x.i32(r.stages));
+  Value* round = b.CreateUDiv(number, x.i32(r.stages));
+  x.if_then(b.CreateICmpNE(round, x.i32(0)), [&] { h.mbarrier_wait(empty(x, r, s), b.CreateSub(round, x.i32(1))); });
+  uint32_t bytes = 0;
+  for (const auto* o : loads) bytes += o->bytes();
+  h.mbarrier_arrive_expect(full(x, r, s), x.i32(bytes));
+  llvm::Type* type = trips.lower->getType();
+  x.set(x.f.region(r.loop).first_arg, {b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, type), trips.step))});
+  bool ok = true;
+  for (const InstId k : r.index_slice) ok = ok && x.one(k);
+  for (const RingPlan::Operand* o : loads) {
+    const auto index = x.f.group(o->load, 1);
+    const auto& tile = x.m.types.get(x.f.type(x.f.operand(o->load, 0))).shape;
+    Values start;
+    for (const int k : o->tile_dim) {
+      if (k < 0) {
+        start.push_back(x.i32(0));
+        continue;
+      }
+      Value* n = b.CreateZExtOrTrunc(x.scalar(index[static_cast<size_t>(k)]), i32);
+      start.push_back(b.CreateMul(n, x.i32(tile[static_cast<size_t>(k)])));
+    }
+    for (uint32_t p = 0; p < o->panels; ++p) {
+      Values here = start;
+      if (p > 0) here[0] = b.CreateAdd(here[0], x.i32(p * o->row_bytes / r.element_bytes));
+      h.tma_load(x.map_address(o->map), here, b.CreateAdd(stage(x, r, s), x.i32(o->offset + p * o->panel_bytes())), full(x, r, s));
+    }
+  }
+  return ok;
+}
+
+/// The first stages, before the loop; in the producer's thread.
+void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, const std::function<void(Value*)>& issue);
+
+}  // namespace tile
