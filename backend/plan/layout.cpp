@@ -194,19 +194,31 @@ Layout mma_b_layout(const MmaShape& s, unsigned batch_bits, unsigned k_bits, uns
   return out;
 }
 
-Layout wgmma_result_layout(unsigned m_bits, unsigned n_bits, unsigned group_bits) {
-  const auto m = [&](unsigned k) { return static_cast<int8_t>(n_bits + k); };
-  const auto n = [&](unsigned k) { return static_cast<int8_t>(k); };
-  const unsigned groups_m = std::min(group_bits, m_bits - 6), groups_n = group_bits - groups_m;
+std::span<const int8_t, 6> row_bits(RowOrder order) {
+  // Words: the sixteen lanes that a load of two words serves at once differ in g0, g1 and in two bits of K. With 128-byte swizzle K's bits
+  // move the 16-byte chunk by 1 and 2, so g1 must move it by 4 (bit 4 of 32 words), and g0 choose the half of a chunk.
+  static constexpr int8_t kPlain[] = {0, 1, 2, 3, 4, 5}, kBytes[] = {1, 2, 3, 0, 4, 5}, kWords[] = {1, 4, 2, 0, 3, 5};
+  return std::span<const int8_t, 6>(order == RowOrder::Plain ? kPlain : order == RowOrder::Bytes ? kBytes : kWords, 6);
+}
+
+Layout wgmma_layout(RowOrder order, unsigned p_first, unsigned p_bits, unsigned q_first, unsigned q_bits, unsigned group_bits) {
+  const auto p = [&](unsigned k) { return static_cast<int8_t>(p_first + k); };
+  const auto q = [&](unsigned k) { return static_cast<int8_t>(q_first + k); };
+  const auto row = [&](unsigned k) { return p(static_cast<unsigned>(row_bits(order)[k])); };
+  const unsigned groups_p = std::min(group_bits, p_bits - 6), groups_q = group_bits - groups_p;
   Layout out;
-  out.reg = {n(0), m(3)};
-  out.lane = {n(1), n(2), m(0), m(1), m(2)};
-  for (unsigned k = 3; k + groups_n < n_bits; ++k) out.reg.push_back(n(k));
-  for (unsigned k = 6; k + groups_m < m_bits; ++k) out.reg.push_back(m(k));
-  out.warp = {m(4), m(5)};
-  for (unsigned k = groups_m; k > 0; --k) out.warp.push_back(m(m_bits - k));
-  for (unsigned k = groups_n; k > 0; --k) out.warp.push_back(n(n_bits - k));
+  out.reg = {q(0), row(3)};
+  out.lane = {q(1), q(2), row(0), row(1), row(2)};
+  for (unsigned k = 3; k + groups_q < q_bits; ++k) out.reg.push_back(q(k));
+  for (unsigned k = 6; k + groups_p < p_bits; ++k) out.reg.push_back(p(k));
+  out.warp = {row(4), row(5)};
+  for (unsigned k = groups_p; k > 0; --k) out.warp.push_back(p(p_bits - k));
+  for (unsigned k = groups_q; k > 0; --k) out.warp.push_back(q(q_bits - k));
   return out;
+}
+
+Layout wgmma_result_layout(unsigned m_bits, unsigned n_bits, unsigned group_bits) {
+  return wgmma_layout(RowOrder::Plain, n_bits, m_bits, 0, n_bits, group_bits);
 }
 
 Layout wgmma_a_layout(unsigned m_bits, unsigned k_bits, unsigned group_bits) {

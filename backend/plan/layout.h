@@ -69,8 +69,18 @@ struct MmaShape {
 [[nodiscard]] Layout mma_b_layout(const MmaShape& s, unsigned batch_bits, unsigned k_bits, unsigned n_bits, unsigned warp_m_bits, unsigned warp_n_bits,
                                   unsigned warp_batch_bits);
 
-/// Accumulator of wgmma for an M x N tile: warps 0..3 of a warpgroup take 16 rows each of every 64; further warpgroups take the top bits of
-/// M, or of N where M has none left.
+/// Which of every 64 rows of P (the operand with wgmma's M) is which row of the unit. From registers any order will do.
+enum class RowOrder : uint8_t {
+  Plain,   ///< as they are
+  Bytes,   ///< neighbours in the rows g and g + 8 of a fragment: bytes that ldmatrix brings as pairs
+  Words,   ///< the same for loads of two words, in an order whose loads hit different banks
+};
+/// Bits of P's row that the rows' bits of a fragment stand for: g0, g1, g2 (lane / 4), h (rows g + 8), two bits of the warp.
+[[nodiscard]] std::span<const int8_t, 6> row_bits(RowOrder order);
+/// Accumulator of wgmma for a P x Q tile whose row and column numbers begin at the given element bits: warps 0..3 of a warpgroup take 16
+/// rows each of every 64; further warpgroups take the top bits of P, or of Q where P has none left.
+[[nodiscard]] Layout wgmma_layout(RowOrder order, unsigned p_first, unsigned p_bits, unsigned q_first, unsigned q_bits, unsigned group_bits);
+/// The same for a row-major M x N tile, rows plain.
 [[nodiscard]] Layout wgmma_result_layout(unsigned m_bits, unsigned n_bits, unsigned group_bits);
 
 /// A of wgmma in registers (M x K, 16-bit elements), for results laid out as above; group_bits at most m_bits - 6.

@@ -214,9 +214,10 @@ class Planner {
     if (ring_at != ring_of_.end() && !ring_at->second->sync) {
       const RingPlan& ring = *ring_at->second;
       p.unit = MmaUnit::Group;
-      p.name = "wgmma m64n" + std::to_string(1u << (ring.n_bits - (ring.group_bits - std::min(ring.group_bits, ring.m_bits - 6)))) + "k16 from a ring of " +
-               std::to_string(ring.stages) + " stages";
-      p.result = wgmma_result_layout(ring.m_bits, ring.n_bits, ring.group_bits);
+      p.name = "wgmma m64n" + std::to_string(1u << (ring.q_bits() - ring.q_groups())) + "k" + std::to_string(32 / ring.element_bytes) +
+               (ring.swapped ? " of the transposed product" : "") + (ring.p_registers ? " with an operand in registers" : "") +
+               (ring.promote ? ", sums of each stage added in f32" : "") + " from a ring of " + std::to_string(ring.stages) + " stages";
+      p.result = ring.wgmma_layout();
       assign(f_.result(i), p.result);
       plan_.remarks.push_back({i, p.name, ""});
       plan_.mma.emplace(i, std::move(p));

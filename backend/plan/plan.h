@@ -2,6 +2,7 @@
 // before any code is emitted; printable (`--emit plan`).
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,6 +50,12 @@ struct RingPlan {
   InstId loop = kNone, mma = kNone;
   unsigned carried = 0;               ///< position of the accumulator among the loop's carried values
   bool sync = false;                  ///< products by mma.sync from fragments read by every warp; else by wgmma
+  /// wgmma: the rows of its M are columns of the result, whose transpose it computes: its first operand P is B.
+  bool swapped = false;
+  /// wgmma: P comes through registers, because its type has no form with M contiguous in shared memory.
+  bool p_registers = false;
+  /// wgmma of f8: the unit keeps about 14 bits of a sum, so the sums of each stage are added up outside it.
+  bool promote = false;
   ElementType element = ElementType::F16;  ///< of the operands in shared memory; tf32 for f32 rounded on the way
   unsigned element_bytes = 2;
   unsigned m_bits = 0, n_bits = 0, k_bits = 0, group_bits = 0;
@@ -57,6 +64,16 @@ struct RingPlan {
   uint32_t barriers = 0;              ///< offset of the full barriers in shared memory; the empty ones follow
   uint32_t stage_bytes = 0;
   std::vector<InstId> index_slice;    ///< scalar instructions of the body that the loads' indices need, in order
+  /// wgmma's operands: P has the rows of its M, Q those of its N.
+  [[nodiscard]] const Operand& p() const { return swapped ? b : a; }
+  [[nodiscard]] const Operand& q() const { return swapped ? a : b; }
+  [[nodiscard]] unsigned p_bits() const { return swapped ? n_bits : m_bits; }
+  [[nodiscard]] unsigned q_bits() const { return swapped ? m_bits : n_bits; }
+  /// Warpgroups share out P's rows, and Q's where P has none left: log2.
+  [[nodiscard]] unsigned p_groups() const { return std::min(group_bits, p_bits() - 6); }
+  [[nodiscard]] unsigned q_groups() const { return group_bits - p_groups(); }
+  [[nodiscard]] unsigned k_steps() const { return 1u << (k_bits + log2_of(element_bytes) - 5); }  ///< of a stage: 32 bytes of K each
+  [[nodiscard]] Layout wgmma_layout() const;   ///< of the result
   /// Of the first stage: behind the barriers of all rings. Rings are never under way together, so their stages share memory, also with the
   /// scratch space.
   static constexpr uint32_t kFirstStage = 1024;

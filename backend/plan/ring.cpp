@@ -46,8 +46,7 @@ class RingFinder {
     const ElementType acc = m_.types.element_of(f_.type(operands[2]));
     if (acc != ElementType::F32 && acc != ElementType::I32) return fail(why, "the accumulator is neither f32 nor i32");
     switch (e) {
-      case ElementType::F16: case ElementType::BF16: break;
-      case ElementType::TF32: case ElementType::I8: case ElementType::F8E4M3FN: case ElementType::F8E5M2: ring.sync = true; break;
+      case ElementType::F16: case ElementType::BF16: case ElementType::TF32: case ElementType::I8: case ElementType::F8E4M3FN: case ElementType::F8E5M2: break;
       default: return fail(why, "products of " + std::string(info(e).name) + " have no ring");
     }
     ring.element = e;
@@ -58,14 +57,10 @@ class RingFinder {
     const unsigned k_step = 5 - log2_of(ring.element_bytes);  // every instruction takes 32 bytes of K
     if (ring.m_bits < 4 || ring.n_bits < 3 || ring.k_bits < k_step) return fail(why, "the tile is smaller than one instruction");
     if (!carried(ring)) return fail(why, "the accumulator is used otherwise in the loop");
-    if (ring.m_bits < 6) ring.sync = true;
-    // 128 accumulator registers a thread at most; two warpgroups where there are rows for both.
-    ring.group_bits = ring.m_bits >= 7 || ring.m_bits + ring.n_bits > 14 ? 1 : 0;
-    if (!ring.sync && (ring.m_bits + ring.n_bits - 7 - ring.group_bits > 7 || ring.n_bits - (ring.group_bits - std::min(ring.group_bits, ring.m_bits - 6)) > 8))
-      ring.sync = true;
-    if (ring.sync && ring.m_bits + ring.n_bits > 15) return fail(why, "the accumulator needs more than 128 registers a thread");
     element_bytes_ = ring.element_bytes;
     if (!operand(operands[0], ring.k_bits, ring.m_bits, false, ring.a, why) || !operand(operands[1], ring.n_bits, ring.k_bits, true, ring.b, why)) return std::nullopt;
+    choose_unit(ring);
+    if (ring.sync && ring.m_bits + ring.n_bits > 15) return fail(why, "the accumulator needs more than 128 registers a thread");
     for (const InstId load : {ring.a.load, ring.b.load})
       for (const ValueId v : f_.group(load, 1))
         if (!index(v, ring.index_slice)) return fail(why, "an index depends on what the loop computes");
@@ -80,8 +75,32 @@ class RingFinder {
     // Two blocks on an SM hide each other's beginning and end where both have registers enough: three stages then do more than six
     // (f16 4096^3 in tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s).
     const uint32_t half = (kSharedBytes / 2 - RingPlan::kFirstStage) / ring.stage_bytes;
-    if (!ring.sync && ring.m_bits + ring.n_bits - 7 - ring.group_bits <= 6 && half >= 3) ring.stages = std::min(ring.stages, half);
+    if (!ring.sync && !ring.promote && ring.m_bits + ring.n_bits - 7 - ring.group_bits <= 6 && half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
+  }
+
+  /// wgmma where one of its forms takes the operands as they lie in memory, else mma.sync.
+  void choose_unit(RingPlan& ring) const {
+    if (by_warps_only_) return by_warps(ring);
+    if (ring.element_bytes == 2) {
+      ring.swapped = ring.m_bits < 6 && ring.n_bits >= 6;
+    } else {
+      // Words and bytes must have K contiguous in shared memory; one operand at most comes through registers.
+      ring.p_registers = ring.a.mn_major || ring.b.mn_major;
+      ring.swapped = ring.b.mn_major || (!ring.a.mn_major && ring.m_bits < 6 && ring.n_bits >= 6);
+      if (ring.a.mn_major && ring.b.mn_major) return by_warps(ring);
+    }
+    if (ring.p_bits() < 6) return by_warps(ring);
+    const bool f8 = ring.element == ElementType::F8E4M3FN || ring.element == ElementType::F8E5M2;
+    ring.promote = f8 && f_.attr(ring.mma, static_cast<size_t>(attr_index(f_.def(ring.mma), "fast_acc"))) == 0;
+    // 128 accumulator registers a thread at most, sums of stages among them; two warpgroups where there are rows for both.
+    ring.group_bits = ring.p_bits() >= 7 || ring.p_bits() + ring.q_bits() > 14 ? 1 : 0;
+    if (ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > (ring.promote ? 6 : 7) || ring.q_bits() - ring.q_groups() > 8 || ring.q_bits() - ring.q_groups() < 3)
+      by_warps(ring);
+  }
+  static void by_warps(RingPlan& ring) {
+    ring.sync = true;
+    ring.swapped = ring.p_registers = ring.promote = false;
   }
 
   /// The stream of a loop whose body does more than one product; nullopt if no product of it can be streamed.
@@ -361,15 +380,22 @@ class RingFinder {
   unsigned element_bytes_ = 2;
 
  public:
+  bool by_warps_only_ = false;          ///< --plan mma=sync
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
 }  // namespace
 
+Layout RingPlan::wgmma_layout() const {
+  const RowOrder order = !p_registers ? RowOrder::Plain : element_bytes == 1 ? RowOrder::Bytes : RowOrder::Words;
+  return tile::wgmma_layout(order, swapped ? 0 : n_bits, p_bits(), swapped ? n_bits : 0, q_bits(), group_bits);
+}
+
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
   const auto forced = options.plan.find("tma");
   if (!target.wgmma() || !target.tma() || (forced != options.plan.end() && forced->second == "off")) return;
   RingFinder finder(m, f, plan);
+  if (const auto it = options.plan.find("mma"); it != options.plan.end()) finder.by_warps_only_ = it->second == "sync";
   unsigned group_bits = 0;
   bool groups_chosen = false;
   for (InstId i = 0; i < f.insts.size(); ++i) {

@@ -95,6 +95,8 @@ class DeviceOps {
   virtual Value* sqrt(Value* x) = 0;                                              ///< float or double, correctly rounded
   /// The same i32, in a form that no optimisation moves or takes apart: what is computed from it stays where it is used.
   virtual Value* opaque(Value* v) { return v; }
+  /// Four of the eight bytes of two i32, low first; each of the selector's lower four nibbles (0..7) chooses one.
+  virtual Value* byte_permute(Value* low, Value* high, Value* selector) = 0;
   virtual Value* clock() = 0;                                                     ///< i64
 
   // --- ends ---

@@ -68,8 +68,10 @@ class HopperOps {
   virtual void wgmma(WgmmaAccumulator& d, const WgmmaOperand& a, const WgmmaOperand& b,
                      Value* scale_d = nullptr) = 0;  ///< false: D = A x B
   virtual void wgmma_commit() = 0;
-  /// `in_flight`: all accumulators of groups not yet waited for.
-  virtual void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const> in_flight) = 0;
+  /// `in_flight`: all accumulators of groups not yet waited for. `held`: registers of A that the groups waited for read,
+  /// which may be used for other things from here on.
+  virtual void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const> in_flight,
+                          std::span<Value* const> held = {}) = 0;
   virtual Values wgmma_read(WgmmaAccumulator& d) = 0;
   virtual void wgmma_write(WgmmaAccumulator& d, std::span<Value* const> values) = 0;
 

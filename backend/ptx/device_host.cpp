@@ -106,6 +106,17 @@ class HostDevice final : public DeviceOps, public HopperOps {
     return b.CreateBitCast(b.CreateTrunc(r, b.getInt16Ty()), type);
   }
   Value* sqrt(Value* x) override { return b.CreateIntrinsic(llvm::Intrinsic::sqrt, {x->getType()}, {x}); }
+  Value* byte_permute(Value* low, Value* high, Value* selector) override {
+    llvm::Type* i64 = b.getInt64Ty();
+    Value* all = b.CreateOr(b.CreateZExt(low, i64), b.CreateShl(b.CreateZExt(high, i64), 32));
+    Value* out = b.getInt32(0);
+    for (unsigned k = 0; k < 4; ++k) {
+      Value* which = b.CreateAnd(b.CreateLShr(selector, 4 * k), b.getInt32(7));
+      Value* byte = b.CreateTrunc(b.CreateLShr(all, b.CreateZExt(b.CreateShl(which, 3), i64)), b.getInt8Ty());
+      out = b.CreateOr(out, b.CreateShl(b.CreateZExt(byte, b.getInt32Ty()), 8 * k));
+    }
+    return out;
+  }
   Value* clock() override { return call("emu_clock", b.getInt64Ty(), {}); }
 
   void trap(uint32_t code, Value* mailbox) override { call("emu_trap", {b.getInt32(code), mailbox}); }
@@ -155,7 +166,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
                        a.descriptor ? a.descriptor : b.getInt64(0), registers, bb.descriptor});
   }
   void wgmma_commit() override { call("emu_wgmma_commit", {}); }
-  void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const>) override {
+  void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const>, std::span<Value* const>) override {
     call("emu_wgmma_wait", {b.getInt32(pending)});
   }
   Values wgmma_read(WgmmaAccumulator& d) override {

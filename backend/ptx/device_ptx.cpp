@@ -183,6 +183,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   Value* fma(Value* x, Value* y, Value* z) override { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
   Value* sqrt(Value* x) override { return b.CreateIntrinsic(llvm::Intrinsic::sqrt, {x->getType()}, {x}); }
   Value* opaque(Value* v) override { return asm_call(b.getInt32Ty(), "mov.b32 $0, $1;", "=r,r", {v}, true); }
+  Value* byte_permute(Value* low, Value* high, Value* selector) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {}, {low, high, selector}); }
   Value* clock() override { return asm_call(b.getInt64Ty(), "mov.u64 $0, %clock64;", "=l", {}, true); }
 
   void trap(uint32_t code, Value* mailbox) override {
@@ -309,7 +310,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     for (size_t k = 0; k < n; ++k) b.CreateStore(parts[k], d.slots[k]);
   }
   void wgmma_commit() override { asm_call(b.getVoidTy(), "wgmma.commit_group.sync.aligned;", "~{memory}", {}, true); }
-  void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const> in_flight) override {
+  void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const> in_flight, std::span<Value* const> held) override {
     // The accumulators pass through the wait, so that nothing that reads them is moved above it.
     std::string constraints;
     Values args;
@@ -322,13 +323,18 @@ class PtxDevice final : public DeviceOps, public HopperOps {
         constraints += type->isFloatTy() ? "=f," : "=r,";
       }
     for (size_t k = 0; k < args.size(); ++k) constraints += std::to_string(k) + ",";
+    const size_t results = args.size();
+    for (Value* v : held) {
+      args.push_back(v);
+      constraints += "r,";
+    }
     const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";";
     if (args.empty()) {
       asm_call(b.getVoidTy(), text, "~{memory}", {}, true);
       return;
     }
     Type* result = types.size() == 1 ? types[0] : llvm::StructType::get(b.getContext(), types);
-    const Values parts = split(asm_call(result, text, constraints + "~{memory}", args, true), static_cast<unsigned>(args.size()));
+    const Values parts = split(asm_call(result, text, constraints + "~{memory}", args, true), static_cast<unsigned>(results));
     size_t at = 0;
     for (WgmmaAccumulator* d : in_flight)
       for (Value* slot : d->slots) b.CreateStore(parts[at++], slot);

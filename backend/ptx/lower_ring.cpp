@@ -27,7 +27,7 @@ void prepare_rings(Lowering& x) {
         h.mbarrier_init(empty(x, r, x.i32(s)), readers);
       }
     };
-    for (const auto& [loop, r] : x.plan.rings) init(r, r.sync ? 1u << x.plan.warp_bits : 1u << r.group_bits);
+    for (const auto& [loop, r] : x.plan.rings) init(r, r.sync || r.p_registers ? 1u << x.plan.warp_bits : 1u << r.group_bits);
     for (const auto& [loop, r] : x.plan.streams) init(r, 1u << r.group_bits);
     h.fence_mbarrier_init();
   });
@@ -35,90 +35,6 @@ void prepare_rings(Lowering& x) {
 }
 
 namespace {
-
-/// What both kinds of consumers need of the loop around them.
-struct RingRun {
-  Value *base, *trips, *producer;
-  std::function<void(Value*)> issue;   ///< fills the stage of a trip; by the producer
-};
-
-/// Products by wgmma straight from the stages.
-Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value) {
-  llvm::IRBuilder<>& b = x.b;
-  HopperOps& h = *hopper_ops(x.d);
-  llvm::Type* i32 = b.getInt32Ty();
-  Value *base = run.base, *trips = run.trips, *producer = run.producer;
-  // One accumulator for every 64 rows of this warpgroup.
-  const unsigned groups_m = std::min(r.group_bits, r.m_bits - 6), groups_n = r.group_bits - groups_m;
-  const unsigned blocks = 1u << (r.m_bits - 6 - groups_m), n = 1u << (r.n_bits - groups_n);
-  const Layout& l = x.plan.mma.at(r.mma).result;
-  // An accumulator that starts at zero is not written: the first product overwrites it.
-  const bool from_zero = x.is_zero(init_value);
-  const Values init = from_zero ? Values() : x.get(init_value, l);
-  std::vector<WgmmaAccumulator> acc;
-  std::vector<WgmmaAccumulator*> in_flight;
-  for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(r.element == ElementType::BF16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
-  const size_t regs = acc[0].registers();
-  for (unsigned k = 0; k < blocks; ++k) in_flight.push_back(&acc[k]);
-  const Walk wa = walk(r.a, 64), wb = walk(r.b, n);
-  Value* group = h.warp_uniform(b.CreateLShr(x.warp(), x.i32(2)));
-  Value* my_a = groups_m ? b.CreateMul(group, x.i32(wa.block * blocks)) : x.i32(r.a.offset);
-  Value* my_b = b.CreateAdd(x.i32(r.b.offset), groups_n ? b.CreateMul(group, x.i32(wb.block)) : static_cast<Value*>(x.i32(0)));
-  Value* speaker = b.CreateICmpEQ(b.CreateAnd(x.thread(), x.i32(127)), x.i32(0));
-
-  const auto trip_var = x.var(i32);
-  x.store(trip_var, x.i32(0));
-  // The products have one way in and one way out: where paths with and without them met before the wait, ptxas would serialise every
-  // product of the kernel (its message C7514).
-  std::vector<Lowering::Var> vars(blocks * regs);
-  for (auto& v : vars) v = x.var(b.getFloatTy());
-  llvm::BasicBlock *enter = x.block("products"), *skip = x.block("no.products"), *after = x.block("after.products");
-  b.CreateCondBr(b.CreateICmpNE(trips, x.i32(0)), enter, skip);
-  b.SetInsertPoint(skip);
-  for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], from_zero ? llvm::ConstantFP::get(b.getFloatTy(), 0.0) : init[k]);
-  b.CreateBr(after);
-  b.SetInsertPoint(enter);
-  for (unsigned k = 0; k < blocks; ++k)
-    if (!from_zero) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
-  llvm::BasicBlock *top = x.block("ring"), *done = x.block("drained");
-  b.CreateBr(top);
-  b.SetInsertPoint(top);
-  Value* trip = x.load(trip_var);
-  Value* number = b.CreateAdd(base, trip);
-  Value* s = b.CreateURem(number, x.i32(r.stages));
-  h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
-  h.wgmma_fence();
-  Value* from = stage(x, r, s);
-  Value* earlier = b.CreateICmpNE(trip, x.i32(0));
-  Value *from_a = b.CreateAdd(from, my_a), *from_b = b.CreateAdd(from, my_b);
-  for (uint32_t k = 0; k < 1u << (r.k_bits - 4); ++k)
-    for (unsigned m = 0; m < blocks; ++m)
-      h.wgmma(acc[m], {descriptor(x, from_a, wa.offset(k) + m * wa.block, wa.fields), {}, r.a.mn_major, false},
-              {descriptor(x, from_b, wb.offset(k), wb.fields), {}, r.b.mn_major, false}, from_zero && k == 0 ? earlier : nullptr);
-  h.wgmma_commit();
-  // The products of the trip before are done: its stage is empty and can be filled for a later trip.
-  h.wgmma_wait(1, in_flight);
-  x.if_then(b.CreateAnd(speaker, earlier), [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(number, x.i32(1)), x.i32(r.stages)))); });
-  Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
-  x.if_then(b.CreateAnd(producer, b.CreateAnd(earlier, b.CreateICmpULT(ahead, trips))), [&] { run.issue(ahead); });
-  h.warp_sync();
-  Value* next = b.CreateAdd(trip, x.i32(1));
-  x.store(trip_var, next);
-  b.CreateCondBr(b.CreateICmpULT(next, trips), top, done);
-  b.SetInsertPoint(done);
-  h.wgmma_wait(0, in_flight);
-  Value* end = b.CreateAdd(base, trips);
-  x.if_then(speaker, [&] { h.mbarrier_arrive(empty(x, r, b.CreateURem(b.CreateSub(end, x.i32(1)), x.i32(r.stages)))); });
-  h.warp_sync();
-  size_t at_var = 0;
-  for (auto& a : acc)
-    for (Value* v : h.wgmma_read(a)) x.store(vars[at_var++], v);
-  b.CreateBr(after);
-  b.SetInsertPoint(after);
-  Values out;
-  for (const auto& v : vars) out.push_back(x.load(v));
-  return out;
-}
 
 /// Products by mma.sync: every warp reads its fragments from the stage.
 class SyncConsumer {
@@ -173,12 +89,7 @@ class SyncConsumer {
   }
 
   Value* place(const RingPlan::Operand& o, Value* from, Value* row, Value* byte) {
-    // Panels of row_bytes; the swizzle exchanges address bits 4.. with bits 7...
-    Value* panel = b_.CreateMul(b_.CreateUDiv(byte, x_.i32(o.row_bytes)), x_.i32(o.panel_bytes()));
-    Value* at = b_.CreateAdd(b_.CreateAdd(panel, b_.CreateMul(row, x_.i32(o.row_bytes))), b_.CreateURem(byte, x_.i32(o.row_bytes)));
-    const uint32_t mask = (1u << o.swizzle()) - 1;
-    at = b_.CreateXor(at, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(at, x_.i32(7)), x_.i32(mask)), x_.i32(4)));
-    return b_.CreateAdd(b_.CreateAdd(from, x_.i32(o.offset)), at);
+    return b_.CreateAdd(b_.CreateAdd(from, x_.i32(o.offset)), swizzled(x_, o, row, byte));
   }
 
   /// Rows run along K: ldmatrix moves 16 bytes of a row to four lanes, whatever the element type.
@@ -230,11 +141,7 @@ class SyncConsumer {
       case ElementType::F16: return add(MmaKind::F16F32, a, bb);
       case ElementType::BF16: return add(MmaKind::BF16F32, a, bb);
       case ElementType::TF32: return add(MmaKind::TF32F32, a, bb);
-      case ElementType::I8: {
-        const auto sign = [&](const char* name) { return x_.f.attr(mma_, static_cast<size_t>(attr_index(x_.f.def(mma_), name))) != 0; };
-        const bool sa = sign("signedness_lhs"), sb = sign("signedness_rhs");
-        return add(sa ? (sb ? MmaKind::S8 : MmaKind::S8U8) : sb ? MmaKind::U8S8 : MmaKind::U8, a, bb);
-      }
+      case ElementType::I8: return add(integer_kind(x_, mma_, false), a, bb);
       default: {
         // f8 as f16: a word's two pairs become the two halves of K of one product. K is rearranged alike in both operands.
         add(MmaKind::F16F32, {wide(a[0], 0), wide(a[1], 0), wide(a[0], 1), wide(a[1], 1)}, {wide(bb[0], 0), wide(bb[0], 1)});
@@ -304,6 +211,21 @@ Values multiply_by_warp(Lowering& x, const RingPlan& r, const RingRun& run, Valu
 }
 
 }  // namespace
+
+Value* swizzled(Lowering& x, const RingPlan::Operand& o, Value* row, Value* byte) {
+  // Panels of row_bytes; the swizzle exchanges address bits 4.. with bits 7...
+  llvm::IRBuilder<>& b = x.b;
+  Value* panel = b.CreateMul(b.CreateUDiv(byte, x.i32(o.row_bytes)), x.i32(o.panel_bytes()));
+  Value* at = b.CreateAdd(b.CreateAdd(panel, b.CreateMul(row, x.i32(o.row_bytes))), b.CreateURem(byte, x.i32(o.row_bytes)));
+  const uint32_t mask = (1u << o.swizzle()) - 1;
+  return b.CreateXor(at, b.CreateShl(b.CreateAnd(b.CreateLShr(at, x.i32(7)), x.i32(mask)), x.i32(4)));
+}
+
+MmaKind integer_kind(Lowering& x, InstId mma, bool swapped) {
+  const auto sign = [&](const char* name) { return x.f.attr(mma, static_cast<size_t>(attr_index(x.f.def(mma), name))) != 0; };
+  const bool a = sign(swapped ? "signedness_rhs" : "signedness_lhs"), b = sign(swapped ? "signedness_lhs" : "signedness_rhs");
+  return a ? (b ? MmaKind::S8 : MmaKind::S8U8) : b ? MmaKind::U8S8 : MmaKind::U8;
+}
 
 Trips loop_trips(Lowering& x, InstId i) {
   const Function& f = x.f;

@@ -24,7 +24,7 @@ inline Value* descriptor(Lowering& x, Value* address, uint32_t offset, uint64_t 
   return x.b.CreateOr(x.b.CreateZExt(low, x.b.getInt64Ty()), x.b.getInt64(fields));
 }
 
-/// Descriptor fields and offsets of an operand: `block` counts 64 elements of M (or the warpgroup's columns of N), `k_step` 16 of K.
+/// Descriptor fields and offsets of an operand: `block` counts 64 elements of M (or the warpgroup's columns of N), `k_step` 32 bytes of K.
 struct Walk {
   uint64_t fields;
   uint32_t k_step, block;    // bytes
@@ -37,7 +37,7 @@ inline Walk walk(const RingPlan::Operand& o, uint32_t block_elements) {
   Walk w{};
   const uint32_t row = o.row_bytes;
   if (o.mn_major) {
-    // Rows run along K; a panel holds row / 2 elements of M or N. Unswizzled layouts are not made here, so the leading offset goes from panel to panel.
+    // Elements of 16 bits, as wgmma has no others here. Rows run along K; a panel holds row / 2 elements of M or N. Unswizzled layouts are not made here, so the leading offset goes from panel to panel.
     w.fields = wgmma_descriptor(o.panel_bytes(), 8 * row, o.swizzle());
     w.k_step = 16 * row;
     w.block = block_elements * 2 / row * o.panel_bytes();
@@ -95,6 +95,21 @@ bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* c
   }
   return ok;
 }
+
+/// What the consumers of a ring need of the loop around them.
+struct RingRun {
+  Value *base, *trips, *producer;
+  std::function<void(Value*)> issue;   ///< fills the stage of a trip; by the producer
+};
+
+/// Products by wgmma from the stages.
+[[nodiscard]] Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value);
+
+/// Signedness of an integer product's operands, the first of the unit first.
+[[nodiscard]] MmaKind integer_kind(Lowering& x, InstId mma, bool swapped);
+
+/// Where byte `byte` of row `row` of an operand lies, from the start of the operand's panels, which are 1,024-byte aligned.
+[[nodiscard]] Value* swizzled(Lowering& x, const RingPlan::Operand& o, Value* row, Value* byte);
 
 /// The first stages, before the loop; in the producer's thread.
 void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, const std::function<void(Value*)>& issue);

@@ -62,6 +62,7 @@ class ArithmeticDevice final : public DeviceOps {
   Values mma(MmaKind, std::span<Value* const>, std::span<Value* const>, std::span<Value* const>, bool, bool) override {
     return {};
   }
+  Value* byte_permute(Value*, Value*, Value*) override { return nullptr; }
   Value* clock() override { return nullptr; }
   void trap(uint32_t, Value*) override {}
 
