@@ -390,7 +390,7 @@ Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& t
 }
 
 std::string KernelPlan::print(const Module& m, const Function& f) const {
-  std::string out = "entry " + std::string(m.str(f.name)) + ": " + std::to_string(threads()) + " threads\n";
+  std::string out = "entry " + std::string(m.str(f.name)) + ": " + std::to_string(threads()) + " threads" + (roles ? " and a producer" : "") + "\n";
   for (InstId i = 0; i < f.insts.size(); ++i) {
     std::string line;
     for (uint32_t r = 0; r < f.insts[i].result_count; ++r) {

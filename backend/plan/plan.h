@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -114,9 +115,18 @@ struct KernelPlan {
   std::map<InstId, StreamPlan> streams;   ///< by loop
   std::vector<TensorMapSpec> maps;
   uint32_t ring_bytes = 0;                ///< barriers and the longest ring
+  /// Warps of their own that fill the rings. They run the instructions `insts` only and know the values `values` only.
+  struct Roles {
+    std::vector<bool> insts;              ///< by InstId
+    std::vector<bool> values;             ///< by ValueId
+  };
+  std::optional<Roles> roles;
+  unsigned blocks_per_sm = 1;             ///< that registers and shared memory shall leave room for
   std::vector<Remark> remarks;
 
-  [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }
+  [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }   ///< that compute
+  static constexpr unsigned kProducers = 128;   ///< threads: registers are moved between whole warpgroups
+  [[nodiscard]] unsigned block_threads() const { return threads() + (roles ? kProducers : 0); }
   [[nodiscard]] std::string print(const Module& m, const Function& f) const;
 };
 
@@ -126,6 +136,9 @@ struct KernelPlan {
 /// The rings that a kernel's loops can have on a target with wgmma and bulk tensor copies; fills `rings`, `maps`, `ring_bytes` and
 /// warp_bits. Leaves `why` for products that it looked at in vain.
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why);
+
+/// What a producer of the plan's rings would have to run; nullopt if the kernel cannot have one.
+[[nodiscard]] std::optional<KernelPlan::Roles> find_roles(const Module& m, const Function& f, const KernelPlan& plan);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

@@ -72,10 +72,6 @@ class RingFinder {
     ring.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * kMaxStages;
     ring.stages = std::min(kMaxStages, (kSharedBytes - RingPlan::kFirstStage) / ring.stage_bytes);
     if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
-    // Two blocks on an SM hide each other's beginning and end where both have registers enough: three stages then do more than six
-    // (f16 4096^3 in tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s).
-    const uint32_t half = (kSharedBytes / 2 - RingPlan::kFirstStage) / ring.stage_bytes;
-    if (!ring.sync && !ring.promote && ring.m_bits + ring.n_bits - 7 - ring.group_bits <= 6 && half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
   }
 
@@ -391,6 +387,59 @@ Layout RingPlan::wgmma_layout() const {
   return tile::wgmma_layout(order, swapped ? 0 : n_bits, p_bits(), swapped ? n_bits : 0, q_bits(), group_bits);
 }
 
+namespace {
+
+/// Shared memory for the way of a product's tile to a store.
+uint32_t store_bytes(const Module& m, const Function& f) {
+  uint32_t most = 0;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    if (f.insts[i].op != Opcode::StoreViewTko) continue;
+    const TypeId type = f.type(f.operand(i, 0));
+    const auto shape = m.types.shape_of(type);
+    const unsigned bytes = info(m.types.element_of(type)).storage;
+    most = std::max(most, convert_bytes(element_bits(shape), bytes, std::max<uint32_t>(128, static_cast<uint32_t>(shape.back()) * bytes)));
+  }
+  return most;
+}
+
+/// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
+/// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
+void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
+  const auto key = [&](const char* name) {
+    const auto it = options.plan.find(name);
+    return it == options.plan.end() ? std::string() : it->second;
+  };
+  if (!plan.rings.empty()) {
+    bool nested = false, large = false, small = plan.streams.empty();
+    uint32_t stage_bytes = 0;
+    for (const auto& [loop, r] : plan.rings) {
+      for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
+      const unsigned registers = r.sync ? 7 : r.p_bits() + r.q_bits() - 7 - r.group_bits + (r.promote ? 1 : 0);  // log2
+      large = large || registers > 6;
+      small = small && !r.sync && registers <= 6;
+      stage_bytes = std::max(stage_bytes, r.stage_bytes);
+    }
+    const uint32_t half = (kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
+    const uint32_t beside = (kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), kSharedBytes / 2)) / stage_bytes;
+    const std::string roles = key("roles");
+    unsigned most = kMaxStages;
+    if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
+    if (plan.roles) {
+      most = beside;
+    } else if (small && !nested && half >= 3) {
+      most = half;
+      plan.blocks_per_sm = 2;
+    }
+    for (auto& [loop, r] : plan.rings) {
+      r.stages = std::min(r.stages, most);
+      if (const std::string stages = key("stages"); !stages.empty()) r.stages = std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, r.stages);
+      plan.ring_bytes = std::max(plan.ring_bytes, r.end());
+    }
+  }
+}
+
+}  // namespace
+
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
   const auto forced = options.plan.find("tma");
   if (!target.wgmma() || !target.tma() || (forced != options.plan.end() && forced->second == "off")) return;
@@ -429,11 +478,10 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       groups_chosen = true;
       plan.warp_bits = 2 + group_bits;
     }
-    if (const auto it = options.plan.find("stages"); it != options.plan.end()) ring->stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, ring->stages);
-    plan.ring_bytes = std::max(plan.ring_bytes, ring->end());
     plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
     plan.rings.emplace(i, *std::move(ring));
   }
+  plan_occupancy(m, f, options, plan);
 }
 
 }  // namespace tile

@@ -158,7 +158,7 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   CompiledKernel& k = result.kernel;
   k.entry = symbol_of((*module).str(entry.name));
   k.target = target.name;
-  k.threads = result.plan.threads();
+  k.threads = result.plan.block_threads();
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
   std::optional<SourceLines> lines;
@@ -279,10 +279,10 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 }
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
-  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages"};
+  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages", "roles"};
   for (const auto& [key, value] : options.plan)
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) == std::end(kPlanKeys))
-      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma and stages");
+      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma, stages and roles");
   if (auto t = find_target(options.target)) return *t;
   return diags.error(Code::E0808, place, "there is no target '" + options.target + "'", "the targets are " + target_names());
 }

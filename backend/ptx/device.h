@@ -48,8 +48,9 @@ class DeviceOps {
   uint32_t site = 0;
 
   // --- kernel shell ---
-  /// Begins the kernel: parameters are 64-bit words. Gives their values (i64). Sets the insertion point.
-  virtual Values begin(const std::string& name, unsigned words, unsigned threads) = 0;
+  /// Begins the kernel: parameters are 64-bit words. Gives their values (i64). Sets the insertion point. Registers are kept few enough for
+  /// `blocks` blocks on an SM.
+  virtual Values begin(const std::string& name, unsigned words, unsigned threads, unsigned blocks) = 0;
   virtual void end() = 0;                ///< returns from the kernel
 
   // --- identity, i32 ---

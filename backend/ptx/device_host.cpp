@@ -13,7 +13,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
  public:
   using DeviceOps::DeviceOps;
 
-  Values begin(const std::string& name, unsigned words, unsigned /*threads*/) override {
+  Values begin(const std::string& name, unsigned words, unsigned /*threads*/, unsigned /*blocks*/) override {
     function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy()}, false),
                                        llvm::GlobalValue::ExternalLinkage, name, module);
     function_->addFnAttr(llvm::Attribute::NoUnwind);

@@ -24,7 +24,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
  public:
   PtxDevice(llvm::Module& m, const Target& t) : DeviceOps(m, t) {}
 
-  Values begin(const std::string& name, unsigned words, unsigned threads) override {
+  Values begin(const std::string& name, unsigned words, unsigned threads, unsigned blocks) override {
     llvm::LLVMContext& c = module.getContext();
     std::vector<Type*> params(words, b.getInt64Ty());
     function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), params, false), llvm::GlobalValue::ExternalLinkage, name, module);
@@ -39,6 +39,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     note("reqntidx", threads);
     note("reqntidy", 1);
     note("reqntidz", 1);
+    note("minctasm", blocks);
     b.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
     auto* type = llvm::ArrayType::get(b.getInt8Ty(), 0);
     auto* shared = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, "shared_memory", nullptr,

@@ -6,7 +6,7 @@ using Var = Lowering::Var;
 
 std::vector<Var> carried_vars(Lowering& x, ValueId v) {
   std::vector<Var> out;
-  if (!x.is_tile(v)) return out;
+  if (!x.is_tile(v) || !x.knows(v)) return out;
   for (unsigned r = 0; r < x.layout(v).registers(); ++r) out.push_back(x.var(memory_type(x.b.getContext(), x.element(v))));
   return out;
 }
@@ -31,9 +31,9 @@ bool lower_control(Lowering& x, InstId i) {
   const auto pass = [&](std::span<const ValueId> from, const std::vector<std::vector<Var>>& to, const std::vector<ValueId>& like) {
     std::vector<Values> all(from.size());
     for (size_t k = 0; k < from.size(); ++k)
-      if (x.is_tile(from[k])) all[k] = x.get(from[k], x.layout(like[k]));
+      if (x.is_tile(from[k]) && x.knows(like[k])) all[k] = x.get(from[k], x.layout(like[k]));
     for (size_t k = 0; k < from.size(); ++k)
-      if (x.is_tile(from[k])) store_carried(x, from[k], to[k], all[k]);
+      if (x.is_tile(from[k]) && x.knows(like[k])) store_carried(x, from[k], to[k], all[k]);
   };
 
   switch (inst.op) {

@@ -245,22 +245,24 @@ Trips loop_trips(Lowering& x, InstId i) {
   return {lower, step, b.CreateZExtOrTrunc(b.CreateSelect(runs, trips, zero), b.getInt32Ty())};
 }
 
+void fill_all(Lowering& x, Value* trips, const std::function<void(Value*)>& issue) {
+  llvm::IRBuilder<>& b = x.b;
+  const auto k = x.var(b.getInt32Ty());
+  x.store(k, x.i32(0));
+  llvm::BasicBlock *fill = x.block("fill"), *filled = x.block("filled");
+  b.CreateCondBr(b.CreateICmpNE(trips, x.i32(0)), fill, filled);
+  b.SetInsertPoint(fill);
+  Value* trip = x.load(k);
+  issue(trip);
+  Value* next = b.CreateAdd(trip, x.i32(1));
+  x.store(k, next);
+  b.CreateCondBr(b.CreateICmpULT(next, trips), fill, filled);
+  b.SetInsertPoint(filled);
+}
+
 void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, const std::function<void(Value*)>& issue) {
   llvm::IRBuilder<>& b = x.b;
-  x.if_then(producer, [&] {
-    const auto k = x.var(b.getInt32Ty());
-    x.store(k, x.i32(0));
-    llvm::BasicBlock *fill = x.block("fill"), *filled = x.block("filled");
-    Value* first = b.CreateSelect(b.CreateICmpULT(trips, x.i32(stages)), trips, x.i32(stages));
-    b.CreateCondBr(b.CreateICmpNE(first, x.i32(0)), fill, filled);
-    b.SetInsertPoint(fill);
-    Value* trip = x.load(k);
-    issue(trip);
-    Value* next = b.CreateAdd(trip, x.i32(1));
-    x.store(k, next);
-    b.CreateCondBr(b.CreateICmpULT(next, first), fill, filled);
-    b.SetInsertPoint(filled);
-  });
+  x.if_then(producer, [&] { fill_all(x, b.CreateSelect(b.CreateICmpULT(trips, x.i32(stages)), trips, x.i32(stages)), issue); });
   hopper_ops(x.d)->warp_sync();
 }
 
@@ -269,20 +271,25 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   llvm::IRBuilder<>& b = x.b;
   const auto operands = f.operands(i);
   const Trips trips = loop_trips(x, i);
-  x.settle_for_bulk_copies();
+  if (!x.plan.roles) x.settle_for_bulk_copies();
   Value* base = x.load(x.ring_position_.at(i));
-  Value* producer = b.CreateICmpEQ(x.thread(), x.i32(0));
   bool ok = true;
   const RingPlan::Operand* loads[] = {&r.a, &r.b};
   const auto issue = [&](Value* trip) { ok = fill_stage(x, r, loads, trips, base, trip) && ok; };
-  fill_first(x, producer, trips.count, r.stages, issue);
+  if (x.producing()) {
+    fill_all(x, trips.count, issue);
+    x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
+    return ok;
+  }
+  Value* producer = x.plan.roles ? nullptr : b.CreateICmpEQ(x.thread(), x.i32(0));
+  if (producer) fill_first(x, producer, trips.count, r.stages, issue);
   const RingRun run{base, trips.count, producer, issue};
   const Layout& l = x.plan.mma.at(r.mma).result;
   const Values out = r.sync ? multiply_by_warp(x, r, run, operands[3 + r.carried]) : multiply_by_group(x, r, run, operands[3 + r.carried]);
   x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
   // Other warps may still read this loop's stages, which the next ring's copies overwrite. This ring's own next run waits for its empty
   // barriers.
-  if (x.plan.rings.size() + x.plan.streams.size() > 1) x.pending_.shared = true;
+  if (!x.plan.roles && x.plan.rings.size() + x.plan.streams.size() > 1) x.pending_.shared = true;
   const ValueId result = f.result(i, r.carried);
   x.set(result, x.convert(out, x.element(result), l, x.layout(result), element_bits(x.shape(result))));
   return ok;

@@ -98,7 +98,8 @@ bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* c
 
 /// What the consumers of a ring need of the loop around them.
 struct RingRun {
-  Value *base, *trips, *producer;
+  Value *base, *trips;
+  Value* producer;                     ///< true in the thread that refills stages beside its other work; nullptr: none does
   std::function<void(Value*)> issue;   ///< fills the stage of a trip; by the producer
 };
 
@@ -111,6 +112,8 @@ struct RingRun {
 /// Where byte `byte` of row `row` of an operand lies, from the start of the operand's panels, which are 1,024-byte aligned.
 [[nodiscard]] Value* swizzled(Lowering& x, const RingPlan::Operand& o, Value* row, Value* byte);
 
+/// The stages of `trips` trips, by the thread that runs this.
+void fill_all(Lowering& x, Value* trips, const std::function<void(Value*)>& issue);
 /// The first stages, before the loop; in the producer's thread.
 void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, const std::function<void(Value*)>& issue);
 

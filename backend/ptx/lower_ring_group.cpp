@@ -195,8 +195,10 @@ Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, Val
       }
   }
   for (size_t k = 0; k < held.size(); ++k) x.store(held[k], loaded[k]);
-  Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
-  x.if_then(b.CreateAnd(producer, b.CreateAnd(earlier, b.CreateICmpULT(ahead, trips))), [&] { run.issue(ahead); });
+  if (producer) {
+    Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
+    x.if_then(b.CreateAnd(producer, b.CreateAnd(earlier, b.CreateICmpULT(ahead, trips))), [&] { run.issue(ahead); });
+  }
   h.warp_sync();
   Value* next = b.CreateAdd(trip, x.i32(1));
   x.store(trip_var, next);

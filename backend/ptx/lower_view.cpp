@@ -42,7 +42,7 @@ bool make_tensor_view(Lowering& x, InstId i) {
   const Function& f = x.f;
   const Type& t = x.m.types.get(f.type(f.result(i)));
   Lowering::View& v = x.view(f.result(i));
-  v.base = x.scalar(f.operand(i, 0));
+  v = {x.scalar(f.operand(i, 0)), {}, {}};
   const auto fill = [&](const std::vector<int64_t>& numbers, std::span<const ValueId> dynamic, Values& out) {
     size_t next = 0;
     for (const int64_t n : numbers) out.push_back(n == kDynamic ? x.b.CreateZExtOrTrunc(x.scalar(dynamic[next++]), x.b.getInt64Ty()) : x.i64(n));

@@ -16,7 +16,7 @@ Lowering::Lowering(DeviceOps& device, const Module& module, const Function& func
 
 bool Lowering::run(const std::string& symbol) {
   const size_t hidden = 1 + m.globals.size() + plan.maps.size() + (local.bytes != 0 ? 1 : 0);
-  params_ = d.begin(symbol, f.param_count + static_cast<unsigned>(hidden), plan.threads());
+  params_ = d.begin(symbol, f.param_count + static_cast<unsigned>(hidden), plan.block_threads(), plan.blocks_per_sm);
   mailbox_ = params_[f.param_count];
   thread_ = d.thread_id();
   lane_ = b.CreateAnd(thread_, i32(31));
@@ -33,10 +33,32 @@ bool Lowering::run(const std::string& symbol) {
     set(p, {v});
   }
   prepare_rings(*this);
-  bool ended = false;
-  if (!region(f.regions[0], &ended)) return false;
-  if (!ended) d.end();
-  return true;
+  const auto whole = [&] {
+    bool ended = false;
+    if (!region(f.regions[0], &ended)) return false;
+    if (!ended) d.end();
+    return true;
+  };
+  if (!plan.roles) return whole();
+  // Registers of a block that has 168 for each of 384 threads, as the producer leaves them.
+  constexpr unsigned kProducerRegisters = 40, kConsumerRegisters = 232;
+  HopperOps& h = *hopper_ops(d);
+  llvm::BasicBlock *produce = block("producer"), *fill = block("fill"), *idle = block("idle"), *consume = block("consumers");
+  b.CreateCondBr(b.CreateICmpUGE(h.warp_uniform(warp_), i32(plan.threads() / 32)), produce, consume);
+  b.SetInsertPoint(produce);
+  h.max_registers(false, kProducerRegisters);
+  b.CreateCondBr(b.CreateICmpEQ(thread_, i32(plan.threads())), fill, idle);
+  b.SetInsertPoint(idle);
+  d.end();
+  b.SetInsertPoint(fill);
+  producing_ = true;
+  if (!whole()) return false;
+  producing_ = false;
+  b.SetInsertPoint(consume);
+  h.max_registers(true, kConsumerRegisters);
+  consuming_ = true;
+  pending_ = {};
+  return whole();
 }
 
 bool Lowering::region(const Region& r, bool* ended) {
@@ -44,6 +66,9 @@ bool Lowering::region(const Region& r, bool* ended) {
   for (InstId i = r.begin; i < r.end && !stop; i = f.insts[i].next) {
     d.site = i;
     if (locate) locate(i);
+    const Opcode op = f.insts[i].op;
+    const bool leaves = op == Opcode::Continue || op == Opcode::Yield || op == Opcode::Return;
+    if (producing_ && !leaves && !plan.roles->insts[i]) continue;
     if (!instruction(i, &stop)) return false;
   }
   if (ended) *ended = stop;
@@ -249,15 +274,24 @@ Value* Lowering::owner(const Layout& l) {
 // --- shared memory ---
 
 Value* Lowering::scratch(uint32_t bytes) {
-  // The body of a streamed loop uses the scratch space while stages are in flight; elsewhere no stage is.
-  const uint32_t first = stream_ ? plan.ring_bytes : plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
+  // The body of a streamed loop uses the scratch space while stages are in flight, and a producer keeps them in flight always.
+  const uint32_t first = stream_ || plan.roles ? plan.ring_bytes : plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
   pending_.shared = true;
   return first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
 }
 
+uint32_t Lowering::free_scratch() const {
+  if (plan.roles) return d.target.max_shared() - plan.ring_bytes;
+  return stream_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
+}
+
 void Lowering::barrier() {
-  d.barrier();
+  if (consuming_) {
+    hopper_ops(d)->named_barrier(1, plan.threads());
+  } else {
+    d.barrier();
+  }
   pending_.reads = pending_.writes = false;
 }
 

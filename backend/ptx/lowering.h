@@ -86,7 +86,7 @@ class Lowering {
   void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
   [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
   /// Bytes of scratch space that cost the kernel nothing here: the stages of its rings.
-  [[nodiscard]] uint32_t free_scratch() const { return stream_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage; }
+  [[nodiscard]] uint32_t free_scratch() const;
   /// Before and after the scratch space is used.
   void barrier();
 
@@ -106,6 +106,11 @@ class Lowering {
   [[nodiscard]] Value* warp() const { return warp_; }
   [[nodiscard]] Value* mailbox() const { return mailbox_; }
   [[nodiscard]] Value* global_address(uint32_t index) const { return params_[f.param_count + 1 + index]; }
+
+  // --- roles ---
+  /// Whether the code being emitted is the producer's (KernelPlan::Roles), and whether it knows a value.
+  [[nodiscard]] bool producing() const { return producing_; }
+  [[nodiscard]] bool knows(ValueId v) const { return !producing_ || v < f.param_count || plan.roles->values[v]; }
 
   // --- regions ---
   /// Emits one instruction that is no terminator.
@@ -145,6 +150,7 @@ class Lowering {
   Value* warp_ = nullptr;
   Value* mailbox_ = nullptr;
   Value* shared_ = nullptr;
+  bool producing_ = false, consuming_ = false;   ///< in code of one role
   uint32_t shared_bytes_ = 0;
   /// What other threads may still be doing when the code at hand runs. Where paths meet, all of them count.
   struct Pending {

@@ -94,7 +94,7 @@ inline std::unique_ptr<Kernel> build(Emit emit, unsigned words, uint32_t threads
   target.emulated = true;
   {
     auto device = make_host_device(*module, target);
-    Builder builder{*device, device->b, device->begin("kernel", words, threads), bug};
+    Builder builder{*device, device->b, device->begin("kernel", words, threads, 1), bug};
     emit(builder);
     device->end();
   }

@@ -379,7 +379,7 @@ TEST_CASE("emulation: an invalid module or an unknown function is reported") {
     {
       const Target target;
       const auto device = make_host_device(*module, target);
-      device->begin("kernel", 1, 32);
+      device->begin("kernel", 1, 32, 1);
       if (!known) {
         device->b.CreateCall(
             module->getOrInsertFunction("no_such_function", llvm::FunctionType::get(device->b.getVoidTy(), false)));

@@ -38,7 +38,7 @@ class ArithmeticDevice final : public DeviceOps {
   }
   Value* sqrt(Value* x) override { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
 
-  Values begin(const std::string&, unsigned, unsigned) override { return {}; }
+  Values begin(const std::string&, unsigned, unsigned, unsigned) override { return {}; }
   void end() override {}
   Value* thread_id() override { return nullptr; }
   Value* block_id(unsigned) override { return nullptr; }
