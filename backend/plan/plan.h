@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/compile.h"
+#include "backend/plan/facts.h"
 #include "backend/plan/layout.h"
 #include "backend/plan/target.h"
 #include "vm/ir/module.h"
@@ -89,6 +90,12 @@ struct StreamPlan {
   }
 };
 
+/// A load of a loop's body that is made one iteration early, and the scalar instructions of the body that it needs, in order.
+struct AheadLoad {
+  InstId load = kNone;
+  std::vector<InstId> slice;
+};
+
 struct KernelPlan {
   unsigned warp_bits = 2;                 ///< log2 of the warps of a block
   std::vector<Layout> layout;             ///< by ValueId; tiles only
@@ -96,6 +103,9 @@ struct KernelPlan {
   std::map<InstId, RingPlan> rings;       ///< by loop
   std::map<InstId, StreamPlan> streams;   ///< by loop
   std::vector<TensorMapSpec> maps;
+  std::map<InstId, std::vector<AheadLoad>> ahead;  ///< by loop
+  Facts facts;
+  bool whole_tiles = true;                ///< accesses have code without masks for tiles that lie inside their arrays
   uint32_t ring_bytes = 0;                ///< barriers and the longest ring
   std::vector<Remark> remarks;
 
@@ -109,6 +119,10 @@ struct KernelPlan {
 /// The rings that a kernel's loops can have on a target with wgmma and bulk tensor copies; fills `rings`, `maps`, `ring_bytes` and
 /// warp_bits. Leaves `why` for products that it looked at in vain.
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why);
+
+/// The loads of loops that are made ahead; fills `ahead`. After layouts, rings and streams are known. `--plan ahead=off` for none,
+/// ahead=products for loops with products, too.
+void plan_loads_ahead(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

@@ -279,10 +279,10 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 }
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
-  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages"};
+  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages", "whole", "together", "ahead"};
   for (const auto& [key, value] : options.plan)
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) == std::end(kPlanKeys))
-      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma and stages");
+      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma, stages, whole, together and ahead");
   if (auto t = find_target(options.target)) return *t;
   return diags.error(Code::E0808, place, "there is no target '" + options.target + "'", "the targets are " + target_names());
 }
