@@ -58,6 +58,11 @@ bool Lowering::instruction(InstId i, bool* ended) {
     const auto operands = f.operands(i);
     std::vector<Values> in;
     for (const ValueId v : operands) in.push_back(get(v, layout(r)));
+    if (op == Opcode::DivF)
+      if (auto quotients = divide_by_few(*this, i, in[0], in[1])) {
+        set(r, *std::move(quotients));
+        return true;
+      }
     Values out(layout(r).registers()), args(operands.size());
     for (size_t k = 0; k < out.size(); ++k) {
       for (size_t a = 0; a < args.size(); ++a) args[a] = in[a][k];

@@ -193,6 +193,9 @@ struct LaneExchange {
 void store_carried(Lowering& x, ValueId like, const std::vector<Lowering::Var>& vars, const Values& values);
 [[nodiscard]] Values load_carried(Lowering& x, ValueId like, const std::vector<Lowering::Var>& vars);
 
+/// Quotients of a tile whose registers share few divisors; nullopt where that is no gain.
+[[nodiscard]] std::optional<Values> divide_by_few(Lowering& x, InstId i, const Values& dividends, const Values& divisors);
+
 // Loads that are made ahead; false after an error.
 bool load_first(Lowering& x, InstId loop, Value* counter, Value* runs);   ///< before the loop, if it runs (i1)
 bool load_next(Lowering& x, InstId load, Values& tile);                   ///< the tile that waits; begins the next one
