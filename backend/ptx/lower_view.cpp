@@ -220,11 +220,13 @@ Access view_access(Lowering& x, InstId i, ValueId view, std::span<const ValueId>
   return access_at(x, view_start(x, i, view, indices), view, indices, l, true);
 }
 
-/// The ways to make a weak access, the first whose condition (equal in all threads) holds being taken. All move the same elements.
+/// A way to make a weak access: all of them move the same elements.
 struct Way {
-  Value* when;                               ///< i1; nullptr: always
-  std::function<Access()> access;
-  const Layout* layout;
+  Value* when = nullptr;                     ///< i1, equal in all threads; nullptr: always
+  unsigned run = 0;                          ///< log2 of the elements of one access
+  bool masked = true;
+  Layout layout;                             ///< in which it is made
+  std::vector<LaneExchange> steps;           ///< that lead from there to the tile's layout, and back
 };
 
 bool is_constant(Value* v, bool value) {
@@ -232,39 +234,35 @@ bool is_constant(Value* v, bool value) {
   return known && known->isOne() == value;
 }
 
-struct Ways {
-  std::vector<Way> list;
-  Layout narrow;                             ///< of accesses of single elements
-  std::vector<LaneExchange> steps;           ///< that lead from it to the tile's layout, and back
-  unsigned run = 0;
-};
-
-/// Without masks where the tile lies inside, with masks, and in single elements where runs are not aligned or the array ends within one. For
-/// the last, lanes take neighbours instead of registers: otherwise each lane's line would be touched once for every element of a run.
-void find_ways(Lowering& x, const ViewStart& at, ValueId view, std::span<const ValueId> indices, const Layout& l, Ways& ways) {
+/// The first whose condition holds is taken: without masks where the tile lies inside, with masks, in runs of 8 bytes instead of 16, and in
+/// single elements where runs are not aligned or the array ends within one. For shorter runs lanes take neighbours instead of registers:
+/// otherwise each lane's line would be touched once for every part of a long run.
+std::vector<Way> find_ways(Lowering& x, const ViewStart& at, ValueId view, const Layout& l) {
   llvm::IRBuilder<>& b = x.b;
   size_t dim = 0;
-  ways.run = run_along(at, l, &dim);
-  const unsigned run = ways.run;
-  const auto access = [&x, &at, view, indices](const Layout& layout, unsigned bits, bool masked) {
-    return [&x, &at, view, indices, &layout, bits, masked] {
-      Access a = access_at(x, at, view, indices, layout, masked);
-      a.run = bits;
-      if (bits > 0) a.run_ok = x.b.getTrue();
-      return a;
-    };
-  };
-  Value* aligned = run > 0 ? runs_aligned(x, at, view, dim, run) : b.getTrue();
-  if (x.plan.whole_tiles) ways.list.push_back({b.CreateAnd(aligned, tile_inside(x, at)), access(l, run, false), &l});
-  if (run == 0) {
-    ways.list.push_back({nullptr, access(l, 0, true), &l});
-    return;
+  const unsigned run = run_along(at, l, &dim);
+  std::vector<Way> ways;
+  if (x.plan.whole_tiles) ways.push_back({b.CreateAnd(run > 0 ? runs_aligned(x, at, view, dim, run) : b.getTrue(), tile_inside(x, at)), run, false, l, {}});
+  const bool lanes_follow = run > 0 && l.lane[0] == l.reg[run - 1] + 1 && std::find(l.lane.begin(), l.lane.end(), kCopies) == l.lane.end();
+  for (unsigned part = run; part > 0; --part) {
+    if (part != run && at.bytes << part != 8) continue;
+    Way way{b.CreateAnd(runs_aligned(x, at, view, dim, part), runs_whole(x, at, view, dim, part)), part, true, l, {}};
+    for (unsigned k = part; lanes_follow && k < run; ++k) way.steps.push_back({k, 5 - run + k});
+    way.layout = exchanged_layout(l, way.steps);
+    ways.push_back(std::move(way));
   }
-  ways.list.push_back({b.CreateAnd(aligned, runs_whole(x, at, view, dim, run)), access(l, run, true), &l});
-  const bool lanes_follow = l.lane[0] == l.reg[run - 1] + 1 && std::find(l.lane.begin(), l.lane.end(), kCopies) == l.lane.end();
-  for (unsigned k = 0; lanes_follow && k < run; ++k) ways.steps.push_back({k, 5 - run + k});
-  ways.narrow = exchanged_layout(l, ways.steps);
-  ways.list.push_back({nullptr, access(ways.narrow, 0, true), &ways.narrow});
+  Way single{nullptr, 0, true, l, {}};
+  for (unsigned k = 0; lanes_follow && k < run; ++k) single.steps.push_back({k, 5 - run + k});
+  single.layout = exchanged_layout(l, single.steps);
+  ways.push_back(std::move(single));
+  return ways;
+}
+
+Access access_by(Lowering& x, const Way& way, const ViewStart& at, ValueId view, std::span<const ValueId> indices) {
+  Access a = access_at(x, at, view, indices, way.layout, way.masked);
+  a.run = way.run;
+  if (way.run > 0) a.run_ok = x.b.getTrue();
+  return a;
 }
 
 void take_way(Lowering& x, std::span<const Way> ways, const std::function<void(const Way&)>& emit) {
@@ -280,10 +278,9 @@ Values padding(Lowering& x, ValueId view, const Layout& l) {
 }
 
 void store_view(Lowering& x, const ViewStart& at, ValueId view, std::span<const ValueId> indices, const Layout& l, const Values& regs) {
-  Ways ways;
-  find_ways(x, at, view, indices, l, ways);
-  take_way(x, ways.list, [&](const Way& way) {
-    store_access(x, *way.layout, way.access(), way.layout == &ways.narrow ? exchange_lanes(x, regs, at.element, ways.steps) : regs);
+  const auto ways = find_ways(x, at, view, l);
+  take_way(x, ways, [&](const Way& way) {
+    store_access(x, way.layout, access_by(x, way, at, view, indices), way.steps.empty() ? regs : exchange_lanes(x, regs, at.element, way.steps));
   });
 }
 
@@ -316,16 +313,16 @@ Values load_tile(Lowering& x, InstId i) {
   const ViewStart at = view_start(x, i, view, indices);
   const Values otherwise = padding(x, view, l);
   x.order_access(i, true, false);
-  Ways ways;
-  find_ways(x, at, view, indices, l, ways);
+  const auto ways = find_ways(x, at, view, l);
   std::vector<Lowering::Var> vars = carried_vars(x, r);
-  take_way(x, ways.list, [&](const Way& way) {
-    Values regs = load_access(x, *way.layout, way.access(), otherwise, 0);
-    if (way.layout == &ways.narrow) regs = exchange_lanes(x, regs, at.element, ways.steps);
+  take_way(x, ways, [&](const Way& way) {
+    Values regs = load_access(x, way.layout, access_by(x, way, at, view, indices), otherwise, 0);
+    if (!way.steps.empty()) regs = exchange_lanes(x, regs, at.element, way.steps);
     store_carried(x, r, vars, regs);
   });
-  if (x.own(r).empty()) x.remark(i, ways.run > 0 ? "global loads of " + std::to_string(at.bytes << ways.run) + " bytes" : "global loads of one element",
-                                ways.run > 0 ? "" : "no dimension of the array has stride one along the registers");
+  const unsigned run = ways.front().run;
+  if (x.own(r).empty()) x.remark(i, run > 0 ? "global loads of " + std::to_string(at.bytes << run) + " bytes" : "global loads of one element",
+                                run > 0 ? "" : "no dimension of the array has stride one along the registers");
   return load_carried(x, r, vars);
 }
 

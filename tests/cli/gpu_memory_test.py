@@ -80,7 +80,7 @@ def kernel(text, element, rows, columns, divisor):
 def launches():
     """(name, text, grid, arguments, further options)"""
     for element, rows, columns in ("f32", 64, 64), ("f32", 128, 32), ("f32", 32, 16), ("f16", 64, 64), ("f16", 32, 128), ("i8", 64, 64), ("f64", 32, 32), ("f16", 8, 8):
-        for height, width in (96, 160), (97, 161), (100, 164), (61, 256):
+        for height, width in (96, 160), (97, 161), (100, 164), (98, 162), (61, 256):
             arrays = [f"array:{element}[{height},{width}]=bits", f"array:{element}[{width},{height}]=zeros"]
             grid = f"{-(-height // rows)},{-(-width // columns)}"
             for divisor in (0, 16) if height == 96 else (0,):
@@ -133,7 +133,18 @@ def code(folder):
     count("transpose with masks alone", masked, r"ld\.global\.v4", 8)
     ragged = ptx("ragged", kernel(TRANSPOSE, "f32", 64, 64, 0))
     count("ragged transpose", ragged, r"ld\.global\.b32", 32)
-    count("ragged transpose", ragged, r"shfl\.sync\.bfly", 64)
+    count("ragged transpose", ragged, r"ld\.global\.v2", 16)
+    # Loads and stores exchange one bit of their registers with lanes for runs of 8 bytes, two for single elements.
+    count("ragged transpose", ragged, r"shfl\.sync\.bfly", 2 * 16 + 2 * 32)
+    # Facts follow arithmetic: a base moved by 64 elements, rows of 4 * (a multiple of 8) elements.
+    moved = kernel(TRANSPOSE, "f32", 64, 64, 16).replace("  %X = make", """  %four = constant <i32: 4> : tile<i32>
+  %eight = assume div_by<8>, %xu : tile<i32>
+  %pitch = muli %eight, %four : tile<i32>
+  %sixty = constant <i32: 65> : tile<i32>
+  %less = subi %pitch, %sixty : tile<i32>
+  %base = offset %x, %pitch : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+  %X = make""").replace("make_tensor_view %x, shape = [%xr, %xc], strides = [%xs", "make_tensor_view %base, shape = [%xr, %less], strides = [%pitch")
+    count("facts", ptx("facts", moved), r"address 16, shape \[16 1\], strides \[32 1\]", 1)
     # The load before the loop, and the one in it.
     rows = ptx("rows", kernel(ROWS, "f32", 1, 1024, 16))
     count("rows", rows, r"@p ld\.global\.v4", 2 * 2 * 2)
