@@ -46,7 +46,7 @@ std::vector<unsigned> dim_bits(std::span<const int64_t> shape) {
   return first;
 }
 
-Layout blocked_layout(std::span<const int64_t> shape, std::span<const unsigned> order, unsigned vector_bits, unsigned warp_bits) {
+Layout blocked_layout(std::span<const int64_t> shape, std::span<const unsigned> order, unsigned vector_bits, unsigned warp_bits, std::span<const int8_t> with) {
   std::vector<int8_t> bits;  // element bits, the most contiguous first
   const auto first = dim_bits(shape);
   for (const unsigned d : order)
@@ -61,6 +61,12 @@ Layout blocked_layout(std::span<const int64_t> shape, std::span<const unsigned> 
     for (unsigned k = 0; k < count; ++k) to.push_back(at < bits.size() ? bits[at++] : kCopies);
   };
   take(out.reg, v);
+  for (const int8_t bit : with) {
+    const auto left = std::find(bits.begin() + static_cast<std::ptrdiff_t>(at), bits.end(), bit);
+    if (left == bits.end() || n <= 5 + warp_bits + at) continue;
+    std::rotate(bits.begin() + static_cast<std::ptrdiff_t>(at), left, left + 1);
+    take(out.reg, 1);
+  }
   take(out.lane, 5);
   // Warps take the highest bits: each then works on a contiguous part.
   const unsigned left = n - static_cast<unsigned>(at), mine = std::min(left, warp_bits);
@@ -243,8 +249,8 @@ ConvertKind convert_kind(const Layout& from, const Layout& to) {
   return covers(from.lane, to.lane) ? ConvertKind::Registers : ConvertKind::Warp;
 }
 
-uint32_t padded_offset(uint32_t byte, uint32_t row) { return byte + byte / row * 16; }
+uint32_t padded_offset(uint32_t byte) { return byte + byte / 128 * 16; }
 
-uint32_t convert_bytes(unsigned bits, unsigned element_bytes, uint32_t row) { return padded_offset((1u << bits) * element_bytes, row) + 16; }
+uint32_t convert_bytes(unsigned bits, unsigned element_bytes) { return padded_offset((1u << bits) * element_bytes) + 16; }
 
 }  // namespace tile

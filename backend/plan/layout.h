@@ -38,8 +38,10 @@ struct Layout {
 [[nodiscard]] std::vector<unsigned> dim_bits(std::span<const int64_t> shape);
 
 /// Runs of 2^vector_bits elements along the dimension `order[0]` in a thread, then lanes, warps and more registers along order[0], order[1]...
-/// Bits that are left over in lanes and warps carry copies. `order` lists all dimensions, the contiguous one first.
-[[nodiscard]] Layout blocked_layout(std::span<const int64_t> shape, std::span<const unsigned> order, unsigned vector_bits, unsigned warp_bits);
+/// Bits that are left over in lanes and warps carry copies. `order` lists all dimensions, the contiguous one first. Registers that are left
+/// after the runs take the element bits `with` first.
+[[nodiscard]] Layout blocked_layout(std::span<const int64_t> shape, std::span<const unsigned> order, unsigned vector_bits, unsigned warp_bits,
+                                    std::span<const int8_t> with = {});
 /// order = last dimension first.
 [[nodiscard]] Layout blocked_layout(std::span<const int64_t> shape, unsigned vector_bits, unsigned warp_bits);
 
@@ -94,10 +96,11 @@ enum class ConvertKind : uint8_t {
   Shared,     ///< through shared memory
 };
 [[nodiscard]] ConvertKind convert_kind(const Layout& from, const Layout& to);
-/// Shared-memory bytes that a Shared conversion of 2^bits elements needs.
-[[nodiscard]] uint32_t convert_bytes(unsigned bits, unsigned element_bytes, uint32_t row = 128);
-/// Byte offset of an element in that memory: 16 bytes of padding behind every `row` bytes (a power of two, at least 128), so that the rows
-/// of a tile whose rows are that long begin in different banks. Linear: offset(a | b) = offset(a) + offset(b) for disjoint a and b.
-[[nodiscard]] uint32_t padded_offset(uint32_t byte, uint32_t row = 128);
+/// Shared-memory bytes of a tile of 2^bits elements in row-major order, as Lowering::write_shared leaves it for who reads it by address.
+/// (Conversions have a map of their own: shared_map.h.)
+[[nodiscard]] uint32_t convert_bytes(unsigned bits, unsigned element_bytes);
+/// Byte offset of an element in that memory: 16 bytes of padding behind every 128, so that neighbouring rows begin in different banks.
+/// Linear: offset(a | b) = offset(a) + offset(b) for disjoint a and b.
+[[nodiscard]] uint32_t padded_offset(uint32_t byte);
 
 }  // namespace tile

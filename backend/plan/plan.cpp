@@ -53,11 +53,14 @@ class Planner {
                             "a tile of " + std::to_string(int64_t{1} << element_bits(shape(v))) + " elements; the GPU part takes up to " +
                                 std::to_string(1 << kMaxBits),
                             "cut the tile into smaller ones");
+    plan_.facts = Facts(m_, f_);
+    plan_.whole_tiles = !chosen("whole", "off");
     choose_warps();
     if (!options_.plan.contains("warps")) plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
+    if (!chosen("together", "off")) find_companions();
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_view(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_pointers(i);
     propagate();
@@ -66,12 +69,18 @@ class Planner {
     plan_.layout.resize(f_.value_types.size());
     for (ValueId v = 0; v < f_.value_types.size(); ++v)
       if (tile(v)) plan_.layout[v] = *layouts_[find(v)];
+    plan_loads_ahead(m_, f_, options_, plan_);
     return std::move(plan_);
   }
 
  private:
+  static constexpr size_t kMostCompanions = 8;  // runs of 16 bytes along two dimensions
   static constexpr unsigned kMaxBits = 18;  // 1,024 threads hold 256 elements each
 
+  bool chosen(const char* key, std::string_view value) const {
+    const auto it = options_.plan.find(key);
+    return it != options_.plan.end() && it->second == value;
+  }
   bool tile(ValueId v) const { return m_.types.is_tile(f_.type(v)); }
   std::span<const int64_t> shape(ValueId v) const { return m_.types.shape_of(f_.type(v)); }
   ElementType element(ValueId v) const { return m_.types.element_of(f_.type(v)); }
@@ -317,17 +326,61 @@ class Planner {
     return out;
   }
 
+  /// The tile that an access through a view loads or stores; kNone for other operations.
+  ValueId accessed(InstId i) const {
+    const char* operand = nullptr;
+    switch (f_.insts[i].op) {
+      case Opcode::LoadViewTko: return f_.result(i);
+      case Opcode::StoreViewTko: operand = "tile"; break;
+      case Opcode::AtomicRedViewTko: operand = "value"; break;
+      default: return kNone;
+    }
+    return f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), operand)));
+  }
+  TypeId view_type(InstId i) const { return f_.type(f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), "view")))); }
+  /// Runs of 16 bytes; of one element for atomics.
+  unsigned run_bits(InstId i) const { return f_.insts[i].op == Opcode::AtomicRedViewTko ? 0 : log2_of(16 / info(element(accessed(i))).storage); }
+
+  /// A tile that is loaded along one dimension and stored along another passes through shared memory. Where both sides have the neighbours
+  /// along both dimensions in registers, it does so 16 bytes at a time: the runs of each access are asked of the other's layout, too.
+  void find_companions() {
+    const auto add = [&](ValueId v, int8_t bit) {
+      auto& list = companions_[find(v)];
+      if (list.size() >= kMostCompanions || std::find(list.begin(), list.end(), bit) != list.end()) return false;
+      list.push_back(bit);
+      return true;
+    };
+    for (InstId i = 0; i < f_.insts.size(); ++i) {
+      const ValueId v = accessed(i);
+      if (v == kNone || cheap(v)) continue;
+      const auto order = memory_order(m_, view_type(i));
+      if (order.empty()) continue;
+      const unsigned first = dim_bits(shape(v))[order[0]];
+      for (unsigned k = 0; k < std::min(run_bits(i), log2_of(shape(v)[order[0]])); ++k) add(v, static_cast<int8_t>(first + k));
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (InstId i = 0; i < f_.insts.size(); ++i) {
+        const Opcode op = f_.insts[i].op;
+        if (op != Opcode::Reshape && op != Opcode::Permute) continue;
+        const ValueId s = f_.operands(i)[0], r = f_.result(i);
+        if (cheap(r)) continue;
+        Layout identity;  // carries element bit k of the source in register bit k
+        for (unsigned k = 0; k < element_bits(shape(s)); ++k) identity.reg.push_back(static_cast<int8_t>(k));
+        const Layout moved = op == Opcode::Permute ? permuted_layout(identity, shape(s), permutation(i)) : identity;
+        for (const int8_t bit : std::vector<int8_t>(companions_[find(s)])) changed |= add(r, moved.reg[static_cast<size_t>(bit)]);
+        for (const int8_t bit : std::vector<int8_t>(companions_[find(r)])) changed |= add(s, static_cast<int8_t>(moved.register_bit(bit)));
+      }
+    }
+  }
+
   /// Views say which dimension is contiguous in memory: 16 bytes of it for each thread.
   void anchor_view(InstId i) {
-    const Opcode op = f_.insts[i].op;
-    if (op != Opcode::LoadViewTko && op != Opcode::StoreViewTko && op != Opcode::AtomicRedViewTko) return;
-    const ValueId view = f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), "view")));
-    const ValueId tile = op == Opcode::LoadViewTko ? f_.result(i)
-                                                   : f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), op == Opcode::StoreViewTko ? "tile" : "value")));
-    if (assigned(tile)) return;
-    const unsigned bytes = info(element(tile)).storage;
-    const unsigned v = op == Opcode::AtomicRedViewTko ? 0 : log2_of(16 / bytes);
-    assign(tile, blocked_layout(shape(tile), memory_order(m_, f_.type(view)), v, plan_.warp_bits));
+    const ValueId v = accessed(i);
+    if (v == kNone || assigned(v)) return;
+    const auto with = companions_.find(find(v));
+    assign(v, blocked_layout(shape(v), memory_order(m_, view_type(i)), run_bits(i), plan_.warp_bits,
+                             with == companions_.end() ? std::span<const int8_t>() : with->second));
   }
 
   /// Pointers in one thread are rarely neighbours that one access takes: lanes are.
@@ -378,6 +431,7 @@ class Planner {
   std::vector<ValueId> parent_;
   std::vector<std::optional<Layout>> layouts_;  // by class representative
   std::vector<bool> cheap_;
+  std::map<ValueId, std::vector<int8_t>> companions_;   // by class representative: element bits that registers had better hold
   std::map<InstId, const RingPlan*> ring_of_;
   std::map<InstId, std::string> why_no_ring_;
   std::vector<InstId> loops_, ifs_;
@@ -398,6 +452,7 @@ std::string KernelPlan::print(const Module& m, const Function& f) const {
       if (m.types.is_tile(f.type(v)) && !m.types.is_scalar(f.type(v))) line += " " + m.types.print(f.type(v)) + " " + layout[v].print();
     }
     const auto unit = mma.find(i);
+    if (f.insts[i].op == Opcode::MakeTensorView) line += " divisible: " + Facts::print(facts.array(f.result(i)));
     if (unit != mma.end()) line += " by " + unit->second.name + (unit->second.why.empty() ? "" : " (" + unit->second.why + ")");
     if (!line.empty()) out += "  " + std::to_string(i) + " " + std::string(f.def(i).name) + ":" + line + "\n";
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/compile.h"
+#include "backend/plan/facts.h"
 #include "backend/plan/layout.h"
 #include "backend/plan/target.h"
 #include "vm/ir/module.h"
@@ -107,6 +108,12 @@ struct StreamPlan {
   }
 };
 
+/// A load of a loop's body that is made one iteration early, and the scalar instructions of the body that it needs, in order.
+struct AheadLoad {
+  InstId load = kNone;
+  std::vector<InstId> slice;
+};
+
 struct KernelPlan {
   unsigned warp_bits = 2;                 ///< log2 of the warps of a block
   std::vector<Layout> layout;             ///< by ValueId; tiles only
@@ -114,6 +121,9 @@ struct KernelPlan {
   std::map<InstId, RingPlan> rings;       ///< by loop
   std::map<InstId, StreamPlan> streams;   ///< by loop
   std::vector<TensorMapSpec> maps;
+  std::map<InstId, std::vector<AheadLoad>> ahead;  ///< by loop
+  Facts facts;
+  bool whole_tiles = true;                ///< accesses have code without masks for tiles that lie inside their arrays
   uint32_t ring_bytes = 0;                ///< barriers and the longest ring
   /// Warps of their own that fill the rings. They run the instructions `insts` only and know the values `values` only.
   struct Roles {
@@ -139,6 +149,10 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
 
 /// What a producer of the plan's rings would have to run; nullopt if the kernel cannot have one.
 [[nodiscard]] std::optional<KernelPlan::Roles> find_roles(const Module& m, const Function& f, const KernelPlan& plan);
+
+/// The loads of loops that are made ahead; fills `ahead`. After layouts, rings and streams are known. `--plan ahead=off` for none,
+/// ahead=products for loops with products, too.
+void plan_loads_ahead(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

@@ -279,10 +279,15 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 }
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
-  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages", "roles"};
-  for (const auto& [key, value] : options.plan)
-    if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) == std::end(kPlanKeys))
-      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma, stages and roles");
+  static constexpr std::string_view kPlanKeys[] = {
+      "ahead", "mma", "roles", "stages", "tma", "together", "warps", "whole",
+  };
+  for (const auto& [key, value] : options.plan) {
+    if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;
+    std::string names;
+    for (const std::string_view name : kPlanKeys) names += (names.empty() ? "" : ", ") + std::string(name);
+    return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are " + names);
+  }
   if (auto t = find_target(options.target)) return *t;
   return diags.error(Code::E0808, place, "there is no target '" + options.target + "'", "the targets are " + target_names());
 }

@@ -72,6 +72,7 @@ bool lower_control(Lowering& x, InstId i) {
         Value* bad = is_unsigned ? b.CreateICmpEQ(step, zero) : b.CreateICmpSLE(step, zero);
         x.trap_if(b.CreateAnd(bad, less(lower, upper)), Code::T0106);
       }
+      if (!load_first(x, i, lower, less(lower, upper))) return false;
       const Var iv = x.var(lower->getType());
       x.store(iv, lower);
       llvm::BasicBlock* body = x.block("for");
@@ -79,6 +80,12 @@ bool lower_control(Lowering& x, InstId i) {
       b.SetInsertPoint(body);
       x.set(r.first_arg, {x.load(iv)});
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
+      if (const auto loads = x.plan.ahead.find(i); loads != x.plan.ahead.end()) {
+        Value* here = x.load(iv);
+        Value* following = b.CreateAdd(here, step);
+        Value* follows = b.CreateAnd(less(following, upper), less(here, following));
+        for (const AheadLoad& load : loads->second) x.ahead[load.load].following = following, x.ahead[load.load].follows = follows;
+      }
       // What an earlier iteration did may still be pending when this one starts.
       const Lowering::Pending before = x.pending_;
       x.pending_ = {true, true, true};

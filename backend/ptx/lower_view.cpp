@@ -72,99 +72,216 @@ bool tensor_shape(Lowering& x, InstId i) {
   return true;
 }
 
-/// Addresses, masks and vector runs of a tile in layout `l`.
-Access view_access(Lowering& x, InstId i, ValueId view, std::span<const ValueId> indices, const Layout& l) {
-  llvm::IRBuilder<>& b = x.b;
-  // Addresses of a large store that do not change in a loop around it would be kept in registers all through the loop.
-  const bool pinned = x.f.insts[i].op == Opcode::StoreViewTko && l.registers() >= 32;
-  const ViewShape s(x.m, x.f.type(view));
-  const Lowering::View& v = x.view(view);
-  Access a;
-  a.element = x.m.types.element_of(x.f.type(view));
-  const unsigned memory_bits = info(a.element).memory_bits;
-  const bool packed = memory_bits < 8;
-  const int64_t bytes = packed ? 1 : memory_bits / 8;
-  const auto& shape = s.type.shape;
-  llvm::Type* i64 = b.getInt64Ty();
+/// What is equal in all threads of an access through a view.
+struct ViewStart {
+  ViewShape s;
+  ElementType element;
+  int64_t bytes;               ///< of an element; 1 for four-bit ones, whose offsets count elements
+  bool packed;
+  Value* address;              ///< i64, of the tile's first element (four-bit: offset in elements)
+  Values limit;                ///< i32 by dimension: how many of the tile's elements lie inside the array; nullptr for gathered ones
+  Values stride;               ///< i64 by dimension, bytes
+  MemOrder order = MemOrder::Weak;
+  MemScope scope = MemScope::Device;
+  bool pinned = false;         ///< the thread's part is computed anew each time
 
-  // Uniform part: start of the tile and, per dimension, how many of its elements lie inside.
-  Value* base = x.i64(0);
-  Values limit(s.rank), thread(s.rank), stride(s.rank);
-  for (size_t k = 0; k < s.rank; ++k) {
-    stride[k] = b.CreateMul(v.strides[s.dim(k)], x.i64(bytes));
-    thread[k] = x.thread_coordinate(l, shape, k);
-    if (pinned) thread[k] = x.d.opaque(thread[k]);
-    if (s.gathers() && k == s.type.sparse_dim) continue;
-    Value* extent = v.shape[s.dim(k)];
+  bool sparse(size_t k) const { return s.gathers() && k == s.type.sparse_dim; }
+};
+
+ViewStart view_start(Lowering& x, InstId i, ValueId view, std::span<const ValueId> indices) {
+  llvm::IRBuilder<>& b = x.b;
+  const ElementType e = x.m.types.element_of(x.f.type(view));
+  const unsigned memory_bits = info(e).memory_bits;
+  ViewStart at{ViewShape(x.m, x.f.type(view)), e, memory_bits < 8 ? 1 : memory_bits / 8, memory_bits < 8, x.i64(0), {}, {}};
+  const Lowering::View& v = x.view(view);
+  llvm::Type* i64 = b.getInt64Ty();
+  at.limit.resize(at.s.rank);
+  for (size_t k = 0; k < at.s.rank; ++k) {
+    at.stride.push_back(b.CreateMul(v.strides[at.s.dim(k)], x.i64(at.bytes)));
+    if (at.sparse(k)) continue;
+    const int64_t shape = at.s.type.shape[k];
+    Value* extent = v.shape[at.s.dim(k)];
     Value* index = b.CreateZExtOrTrunc(x.scalar(indices[k]), i64);
     // Beyond 2^40 tiles every array has ended; the product then stays within 64 bits.
     index = b.CreateSelect(b.CreateICmpULT(index, x.i64(int64_t{1} << 40)), index, x.i64(int64_t{1} << 40));
-    Value* start = b.CreateMul(index, x.i64(s.step(k)));
+    Value* start = b.CreateMul(index, x.i64(at.s.step(k)));
     Value* left = b.CreateSelect(b.CreateICmpULT(start, extent), b.CreateSub(extent, start), x.i64(0));
-    left = b.CreateSelect(b.CreateICmpULT(left, x.i64(shape[k])), left, x.i64(shape[k]));
-    limit[k] = b.CreateTrunc(left, b.getInt32Ty());
-    base = b.CreateAdd(base, b.CreateMul(start, stride[k]));
+    left = b.CreateSelect(b.CreateICmpULT(left, x.i64(shape)), left, x.i64(shape));
+    at.limit[k] = b.CreateTrunc(left, b.getInt32Ty());
+    at.address = b.CreateAdd(at.address, b.CreateMul(start, at.stride[k]));
   }
+  if (!at.packed) at.address = b.CreateAdd(at.address, v.base);
+  at.order = memory_order_of(x.f.attr(i, static_cast<size_t>(attr_index(x.f.def(i), "memory_ordering_semantics"))));
+  const uint32_t scope = x.f.attr(i, static_cast<size_t>(attr_index(x.f.def(i), "memory_scope")));
+  if (scope != kNone) at.scope = memory_scope_of(scope);
+  return at;
+}
+
+/// Register bits that walk along the dimension whose stride is one, from the lowest, as far as 16 bytes; `dim` is that dimension.
+unsigned run_along(const ViewStart& at, const Layout& l, size_t* dim) {
+  const auto& shape = at.s.type.shape;
+  const auto first = dim_bits(shape);
+  for (size_t k = 0; k < at.s.rank && !at.packed; ++k) {
+    if (at.s.tensor.strides[at.s.dim(k)] != 1 || shape[k] == 1 || at.sparse(k)) continue;
+    unsigned run = 0;
+    while (run < l.reg.size() && run < log2_of(shape[k]) && l.reg[run] == static_cast<int>(first[k] + run) && at.bytes << (run + 1) <= 16) ++run;
+    *dim = k;
+    return run;
+  }
+  return 0;
+}
+
+/// i1: runs of 2^run elements along `dim` begin at multiples of their size. What is known of the array decides it before the kernel runs.
+Value* runs_aligned(Lowering& x, const ViewStart& at, ValueId view, size_t dim, unsigned run) {
+  llvm::IRBuilder<>& b = x.b;
+  if (at.s.step(dim) % (int64_t{1} << run) != 0) return b.getFalse();
+  const auto size = static_cast<uint64_t>(at.bytes) << run;
+  const Facts::Array& known = x.plan.facts.array(view);
+  const Lowering::View& v = x.view(view);
+  Value* all = known.base >= size ? x.i64(0) : v.base;
+  for (size_t j = 0; j < at.s.rank; ++j)
+    if (j != dim && (known.strides.empty() || known.strides[at.s.dim(j)] * static_cast<uint64_t>(at.bytes) < size)) all = b.CreateOr(all, at.stride[j]);
+  return b.CreateICmpEQ(b.CreateAnd(all, x.i64(static_cast<int64_t>(size) - 1)), x.i64(0));
+}
+
+/// i1: each run is wholly inside or outside of the array.
+Value* runs_whole(Lowering& x, const ViewStart& at, ValueId view, size_t dim, unsigned run) {
+  const Facts::Array& known = x.plan.facts.array(view);
+  if (!known.shape.empty() && known.shape[at.s.dim(dim)] >= uint64_t{1} << run) return x.b.getTrue();
+  return x.b.CreateICmpEQ(x.b.CreateAnd(at.limit[dim], x.i32((1 << run) - 1)), x.i32(0));
+}
+
+/// i1: the whole tile is inside.
+Value* tile_inside(Lowering& x, const ViewStart& at) {
+  Value* all = x.b.getTrue();
+  for (size_t k = 0; k < at.s.rank; ++k) {
+    if (at.sparse(k)) return x.b.getFalse();
+    all = x.b.CreateAnd(all, x.b.CreateICmpEQ(at.limit[k], x.i32(at.s.type.shape[k])));
+  }
+  return all;
+}
+
+/// Addresses and masks of the registers of a tile in layout `l`.
+Access access_at(Lowering& x, const ViewStart& at, ValueId view, std::span<const ValueId> indices, const Layout& l, bool masked) {
+  llvm::IRBuilder<>& b = x.b;
+  llvm::Type* i64 = b.getInt64Ty();
+  const ViewShape& s = at.s;
+  const auto& shape = s.type.shape;
+  Access a;
+  a.element = at.element;
+  a.order = at.order;
+  a.scope = at.scope;
+  Values thread(s.rank);
+  Value* base = at.address;
   for (size_t k = 0; k < s.rank; ++k) {
-    if (s.gathers() && k == s.type.sparse_dim) continue;
-    base = b.CreateAdd(base, b.CreateMul(b.CreateZExt(thread[k], i64), stride[k]));
+    thread[k] = x.thread_coordinate(l, shape, k);
+    if (at.pinned) thread[k] = x.d.opaque(thread[k]);
+    if (!at.sparse(k)) base = b.CreateAdd(base, b.CreateMul(b.CreateZExt(thread[k], i64), at.stride[k]));
   }
-  if (!packed) base = b.CreateAdd(base, v.base);
   Values sparse;
   if (s.gathers()) sparse = x.spread(indices[s.type.sparse_dim], s.type.sparse_dim, shape, l);
-
   // One mask per coordinate and dimension, one product per coordinate: registers share them.
   std::vector<std::map<uint32_t, Value*>> inside(s.rank), offset(s.rank);
-  const unsigned n = l.registers();
-  for (unsigned r = 0; r < n; ++r) {
-    Value* at = base;
+  for (unsigned r = 0; r < l.registers(); ++r) {
+    Value* address = base;
     Value* mask = nullptr;
     for (size_t k = 0; k < s.rank; ++k) {
       Value *in = nullptr, *off = nullptr;
-      if (s.gathers() && k == s.type.sparse_dim) {
+      if (at.sparse(k)) {
         Value* c = b.CreateZExtOrTrunc(sparse[r], i64);
-        in = b.CreateICmpULT(c, v.shape[s.dim(k)]);
-        off = b.CreateMul(c, stride[k]);
+        in = b.CreateICmpULT(c, x.view(view).shape[s.dim(k)]);
+        off = b.CreateMul(c, at.stride[k]);
       } else {
         const uint32_t c = Lowering::register_coordinate(l, shape, k, r);
-        auto& known_in = inside[k][c];
-        if (!known_in) known_in = b.CreateICmpULT(b.CreateOr(thread[k], x.i32(c)), limit[k]);
-        in = known_in;
+        if (masked) {
+          auto& known_in = inside[k][c];
+          if (!known_in) known_in = b.CreateICmpULT(b.CreateOr(thread[k], x.i32(c)), at.limit[k]);
+          in = known_in;
+        }
         auto& known_off = offset[k][c];
-        if (!known_off) known_off = b.CreateMul(stride[k], x.i64(c));
+        if (!known_off) known_off = b.CreateMul(at.stride[k], x.i64(c));
         off = known_off;
       }
-      mask = mask ? b.CreateAnd(mask, in) : in;
-      at = b.CreateAdd(at, off);
+      mask = mask && in ? b.CreateAnd(mask, in) : in ? in : mask;
+      address = b.CreateAdd(address, off);
     }
-    if (packed) {
-      a.nibble.push_back(b.CreateTrunc(at, b.getInt1Ty()));
-      at = b.CreateAdd(v.base, b.CreateLShr(at, x.i64(1)));
+    if (at.packed) {
+      a.nibble.push_back(b.CreateTrunc(address, b.getInt1Ty()));
+      address = b.CreateAdd(x.view(view).base, b.CreateLShr(address, x.i64(1)));
     }
-    a.address.push_back(at);
-    a.mask.push_back(mask ? mask : static_cast<Value*>(b.getTrue()));
+    a.address.push_back(address);
+    if (masked) a.mask.push_back(mask ? mask : static_cast<Value*>(b.getTrue()));
   }
-
-  // Runs: register bits that walk along the dimension whose stride is one, as far as 16 bytes.
-  const auto first = dim_bits(shape);
-  for (size_t k = 0; k < s.rank && !packed; ++k) {
-    if (s.tensor.strides[s.dim(k)] != 1 || shape[k] == 1 || (s.gathers() && k == s.type.sparse_dim)) continue;
-    while (a.run < l.reg.size() && a.run < log2_of(shape[k]) && l.reg[a.run] == static_cast<int>(first[k] + a.run) && bytes << (a.run + 1) <= 16) ++a.run;
-    if (a.run == 0) break;
-    const int64_t size = bytes << a.run;
-    Value* all = v.base;
-    for (size_t j = 0; j < s.rank; ++j)
-      if (j != k) all = b.CreateOr(all, stride[j]);
-    if (s.step(k) % (int64_t{1} << a.run) != 0) all = b.CreateOr(all, x.i64(1));
-    a.run_ok = b.CreateAnd(b.CreateICmpEQ(b.CreateAnd(all, x.i64(size - 1)), x.i64(0)),
-                           b.CreateICmpEQ(b.CreateAnd(limit[k], x.i32((1 << a.run) - 1)), x.i32(0)));
-    break;
-  }
-  const uint32_t order = x.f.attr(i, static_cast<size_t>(attr_index(x.f.def(i), "memory_ordering_semantics")));
-  const uint32_t scope = x.f.attr(i, static_cast<size_t>(attr_index(x.f.def(i), "memory_scope")));
-  a.order = memory_order_of(order);
-  if (scope != kNone) a.scope = memory_scope_of(scope);
   return a;
+}
+
+/// Addresses, masks and runs in one.
+Access view_access(Lowering& x, InstId i, ValueId view, std::span<const ValueId> indices, const Layout& l) {
+  return access_at(x, view_start(x, i, view, indices), view, indices, l, true);
+}
+
+/// A way to make a weak access: all of them move the same elements.
+struct Way {
+  Value* when = nullptr;                     ///< i1, equal in all threads; nullptr: always
+  unsigned run = 0;                          ///< log2 of the elements of one access
+  bool masked = true;
+  Layout layout;                             ///< in which it is made
+  std::vector<LaneExchange> steps;           ///< that lead from there to the tile's layout, and back
+};
+
+bool is_constant(Value* v, bool value) {
+  const auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(v);
+  return known && known->isOne() == value;
+}
+
+/// The first whose condition holds is taken: without masks where the tile lies inside, with masks, in runs of 8 bytes instead of 16, and in
+/// single elements where runs are not aligned or the array ends within one. For shorter runs lanes take neighbours instead of registers:
+/// otherwise each lane's line would be touched once for every part of a long run.
+std::vector<Way> find_ways(Lowering& x, const ViewStart& at, ValueId view, const Layout& l) {
+  llvm::IRBuilder<>& b = x.b;
+  size_t dim = 0;
+  const unsigned run = run_along(at, l, &dim);
+  std::vector<Way> ways;
+  if (x.plan.whole_tiles) ways.push_back({b.CreateAnd(run > 0 ? runs_aligned(x, at, view, dim, run) : b.getTrue(), tile_inside(x, at)), run, false, l, {}});
+  const bool lanes_follow = run > 0 && l.lane[0] == l.reg[run - 1] + 1 && std::find(l.lane.begin(), l.lane.end(), kCopies) == l.lane.end();
+  for (unsigned part = run; part > 0; --part) {
+    if (part != run && at.bytes << part != 8) continue;
+    Way way{b.CreateAnd(runs_aligned(x, at, view, dim, part), runs_whole(x, at, view, dim, part)), part, true, l, {}};
+    for (unsigned k = part; lanes_follow && k < run; ++k) way.steps.push_back({k, 5 - run + k});
+    way.layout = exchanged_layout(l, way.steps);
+    ways.push_back(std::move(way));
+  }
+  Way single{nullptr, 0, true, l, {}};
+  for (unsigned k = 0; lanes_follow && k < run; ++k) single.steps.push_back({k, 5 - run + k});
+  single.layout = exchanged_layout(l, single.steps);
+  ways.push_back(std::move(single));
+  return ways;
+}
+
+Access access_by(Lowering& x, const Way& way, const ViewStart& at, ValueId view, std::span<const ValueId> indices) {
+  Access a = access_at(x, at, view, indices, way.layout, way.masked);
+  a.run = way.run;
+  if (way.run > 0) a.run_ok = x.b.getTrue();
+  return a;
+}
+
+void take_way(Lowering& x, std::span<const Way> ways, const std::function<void(const Way&)>& emit) {
+  const Way& first = ways.front();
+  if (!first.when || is_constant(first.when, true)) return emit(first);
+  if (is_constant(first.when, false)) return take_way(x, ways.subspan(1), emit);
+  x.if_then(first.when, [&] { emit(first); }, [&] { take_way(x, ways.subspan(1), emit); });
+}
+
+Values padding(Lowering& x, ValueId view, const Layout& l) {
+  const ElementType e = x.m.types.element_of(x.f.type(view));
+  return Values(l.registers(), constant_bits(x.d, e, padding_bits(e, x.m.types.get(x.f.type(view)).padding)));
+}
+
+void store_view(Lowering& x, const ViewStart& at, ValueId view, std::span<const ValueId> indices, const Layout& l, const Values& regs) {
+  const auto ways = find_ways(x, at, view, l);
+  take_way(x, ways, [&](const Way& way) {
+    store_access(x, way.layout, access_by(x, way, at, view, indices), way.steps.empty() ? regs : exchange_lanes(x, regs, at.element, way.steps));
+  });
 }
 
 Layout memory_layout(Lowering& x, ValueId tile, ValueId view) {
@@ -172,23 +289,42 @@ Layout memory_layout(Lowering& x, ValueId tile, ValueId view) {
   return blocked_layout(x.shape(tile), memory_order(x.m, x.f.type(view)), log2_of(16 / bytes), x.plan.warp_bits);
 }
 
-/// Row length for the conversion to `better` before a store; 0 where it is not worth it or its memory is not free.
-uint32_t worth_rearranging(Lowering& x, ValueId tile, ValueId view, const Layout& better) {
+/// Whether a tile is converted to `better` before a store: not where it gains nothing or its memory is not free.
+bool worth_rearranging(Lowering& x, ValueId tile, ValueId view, const Layout& better) {
   const Layout& l = x.layout(tile);
-  if (l.registers() < 16 || convert_kind(l, better) != ConvertKind::Shared || info(x.element(tile)).memory_bits < 8) return 0;
+  if (l.registers() < 16 || convert_kind(l, better) != ConvertKind::Shared || info(x.element(tile)).memory_bits < 8) return false;
   const auto order = memory_order(x.m, x.f.type(view));
   const ViewShape s(x.m, x.f.type(view));
-  if (order.empty() || s.tensor.strides[s.dim(order[0])] != 1) return 0;
+  if (order.empty() || s.tensor.strides[s.dim(order[0])] != 1) return false;
   const int low = static_cast<int>(dim_bits(x.shape(tile))[order[0]]);
   unsigned run = 0;
   while (run < l.reg.size() && l.reg[run] == low + static_cast<int>(run)) ++run;
   const unsigned bytes = info(x.element(tile)).storage;
-  if (bytes << run >= 16) return 0;
-  const uint32_t row = std::max<uint32_t>(128, static_cast<uint32_t>(order[0] + 1 == x.shape(tile).size() ? x.shape(tile)[order[0]] * bytes : 128));
-  return convert_bytes(element_bits(x.shape(tile)), bytes, row) <= std::max(x.free_scratch(), 32u * 1024) ? row : 0;
+  if (bytes << run >= 16) return false;
+  return (bytes << element_bits(x.shape(tile))) <= std::max(x.free_scratch(), 32u * 1024);
 }
 
 }  // namespace
+
+Values load_tile(Lowering& x, InstId i) {
+  const ValueId r = x.f.result(i), view = x.f.operand(i, 0);
+  const auto indices = x.f.group(i, 1);
+  const Layout& l = x.layout(r);
+  const ViewStart at = view_start(x, i, view, indices);
+  const Values otherwise = padding(x, view, l);
+  x.order_access(i, true, false);
+  const auto ways = find_ways(x, at, view, l);
+  std::vector<Lowering::Var> vars = carried_vars(x, r);
+  take_way(x, ways, [&](const Way& way) {
+    Values regs = load_access(x, way.layout, access_by(x, way, at, view, indices), otherwise, 0);
+    if (!way.steps.empty()) regs = exchange_lanes(x, regs, at.element, way.steps);
+    store_carried(x, r, vars, regs);
+  });
+  const unsigned run = ways.front().run;
+  if (x.own(r).empty()) x.remark(i, run > 0 ? "global loads of " + std::to_string(at.bytes << run) + " bytes" : "global loads of one element",
+                                run > 0 ? "" : "no dimension of the array has stride one along the registers");
+  return load_carried(x, r, vars);
+}
 
 bool lower_view(Lowering& x, InstId i) {
   const Function& f = x.f;
@@ -202,14 +338,22 @@ bool lower_view(Lowering& x, InstId i) {
     case Opcode::LoadViewTko: {
       const ValueId r = f.result(i), view = f.operand(i, 0);
       const Layout& l = x.layout(r);
-      const Access a = view_access(x, i, view, f.group(i, 1), l);
-      const Type& t = x.m.types.get(f.type(view));
-      const Values otherwise(l.registers(), constant_bits(x.d, a.element, padding_bits(a.element, t.padding)));
+      if (x.ahead.contains(i)) {
+        Values tile;
+        if (!load_next(x, i, tile)) return false;
+        x.set(r, std::move(tile));
+        return true;
+      }
+      const bool in_bytes = info(x.m.types.element_of(f.type(view))).memory_bits >= 8;
+      if (in_bytes && memory_order_of(f.attr(i, static_cast<size_t>(attr_index(f.def(i), "memory_ordering_semantics")))) == MemOrder::Weak) {
+        x.set(r, load_tile(x, i));
+        return true;
+      }
+      const ViewStart at = view_start(x, i, view, f.group(i, 1));
+      const Access a = access_at(x, at, view, f.group(i, 1), l, true);
       before_access(x, i, a, true, false);
-      x.set(r, load_access(x, l, a, otherwise, element_bits(x.shape(r))));
+      x.set(r, load_access(x, l, a, padding(x, view, l), element_bits(x.shape(r))));
       after_access(x, a);
-      x.remark(i, a.run_ok ? "global loads of " + std::to_string((info(a.element).memory_bits / 8) << a.run) + " bytes" : "global loads of one element",
-               a.run_ok ? "" : "no dimension of the array has stride one along the registers");
       return true;
     }
     case Opcode::StoreViewTko: {
@@ -218,19 +362,28 @@ bool lower_view(Lowering& x, InstId i) {
       // at hand: full lines are worth it.
       const Layout *chosen = &x.layout(tile), better = memory_layout(x, tile, view);
       Values rearranged;
-      if (const uint32_t row = worth_rearranging(x, tile, view, better)) {
-        rearranged = x.convert(x.own(tile), x.element(tile), x.layout(tile), better, element_bits(x.shape(tile)), row);
+      if (worth_rearranging(x, tile, view, better)) {
+        rearranged = x.convert(x.own(tile), x.element(tile), x.layout(tile), better, element_bits(x.shape(tile)));
         chosen = &better;
       }
       const Layout& l = *chosen;
-      const Access a = view_access(x, i, view, f.group(i, 2), l);
+      const Values& regs = chosen == &better ? rearranged : x.own(tile);
+      ViewStart at = view_start(x, i, view, f.group(i, 2));
+      // Addresses of a large store that do not change in a loop around it would be kept in registers all through the loop.
+      at.pinned = l.registers() >= 32;
+      if (at.order == MemOrder::Weak && !at.packed) {
+        x.order_access(i, false, true);
+        store_view(x, at, view, f.group(i, 2), l, regs);
+        return true;
+      }
+      const Access a = access_at(x, at, view, f.group(i, 2), l, true);
       if (!a.nibble.empty()) {
         const auto order = memory_order(x.m, f.type(view));
         const bool pairs = !l.reg.empty() && l.reg[0] == static_cast<int>(dim_bits(x.shape(tile))[order[0]]);
         if (!pairs && l.registers() > 1) return x.unsupported(i, "stores of four-bit elements whose neighbours lie in different threads");
       }
       before_access(x, i, a, false, true);
-      store_access(x, l, a, chosen == &better ? rearranged : x.own(tile));
+      store_access(x, l, a, regs);
       after_access(x, a);
       return true;
     }

@@ -83,6 +83,11 @@ bool Lowering::instruction(InstId i, bool* ended) {
     const auto operands = f.operands(i);
     std::vector<Values> in;
     for (const ValueId v : operands) in.push_back(get(v, layout(r)));
+    if (op == Opcode::DivF)
+      if (auto quotients = divide_by_few(*this, i, in[0], in[1])) {
+        set(r, *std::move(quotients));
+        return true;
+      }
     Values out(layout(r).registers()), args(operands.size());
     for (size_t k = 0; k < out.size(); ++k) {
       for (size_t a = 0; a < args.size(); ++a) args[a] = in[a][k];
@@ -306,83 +311,30 @@ unsigned run_bits(const Layout& l, unsigned element_bytes) {
 
 }  // namespace
 
-void Lowering::write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row) {
+void Lowering::write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at) {
   const unsigned bytes = memory_type(b.getContext(), e)->getIntegerBitWidth() / 8, run = run_bits(l, bytes);
   Value* mine = owner(l);
   Value* t = b.CreateMul(thread_element(l), i32(bytes));
-  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(log2_of(row))), i32(4)));
+  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(7)), i32(4)));
   // Runs are found through the number of the register bit; registers are then consecutive.
   for (unsigned r = 0; r < regs.size(); r += 1u << run) {
     Values words;
     for (unsigned k = 0; k < 1u << run; ++k) words.push_back(to_memory(d, e, regs[r + k]));
-    d.store_shared(words, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes, row))), mine);
+    d.store_shared(words, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes))), mine);
   }
 }
 
-Values Lowering::read_shared(ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row) {
+Values Lowering::read_shared(ElementType e, const Layout& l, Value* base, uint32_t at) {
   llvm::Type* type = memory_type(b.getContext(), e);
   const unsigned bytes = type->getIntegerBitWidth() / 8, run = run_bits(l, bytes);
   Value* t = b.CreateMul(thread_element(l), i32(bytes));
-  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(log2_of(row))), i32(4)));
+  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, i32(7)), i32(4)));
   Values out(l.registers());
   for (unsigned r = 0; r < out.size(); r += 1u << run) {
-    const Values words = d.load_shared(type, 1u << run, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes, row))));
+    const Values words = d.load_shared(type, 1u << run, b.CreateAdd(t, i32(at + padded_offset(l.element_of_register(r) * bytes))));
     for (unsigned k = 0; k < words.size(); ++k) out[r + k] = from_memory(d, e, words[k]);
   }
   return out;
-}
-
-Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits, uint32_t row) {
-  const ConvertKind kind = convert_kind(from, to);
-  if (kind == ConvertKind::None) return from_regs;
-  if (kind == ConvertKind::Registers) {
-    // Bits that the thread's number fixes in `to` but registers carry in `from` choose among registers at run time.
-    Values out(to.registers());
-    struct Choice {
-      int reg_bit;
-      Value* on;
-    };
-    std::vector<Choice> choices;
-    const auto look = [&](const std::vector<int8_t>& f_bits, const std::vector<int8_t>& t_bits, Value* number) {
-      for (size_t k = 0; k < t_bits.size(); ++k)
-        if (t_bits[k] != kCopies && f_bits[k] == kCopies)
-          choices.push_back({from.register_bit(t_bits[k]), b.CreateTrunc(b.CreateLShr(number, i32(static_cast<int64_t>(k))), b.getInt1Ty())});
-    };
-    look(from.lane, to.lane, lane_);
-    look(from.warp, to.warp, warp_);
-    // Chosen as bits: a choice among narrow floats may pass through a wider type and change a NaN.
-    Values words = from_regs;
-    if (!choices.empty())
-      for (Value*& w : words) w = to_memory(d, e, w);
-    bool ok = std::all_of(choices.begin(), choices.end(), [](const Choice& c) { return c.reg_bit >= 0; }) && choices.size() <= 6;
-    for (unsigned r = 0; ok && r < out.size(); ++r) {
-      unsigned source = 0;
-      for (size_t k = 0; k < to.reg.size(); ++k)
-        if (r >> k & 1 && to.reg[k] != kCopies) {
-          const int at = from.register_bit(to.reg[k]);
-          if (at < 0) ok = false;
-          source |= at < 0 ? 0u : 1u << at;
-        }
-      if (!ok) break;
-      Values candidates(size_t{1} << choices.size());
-      for (size_t c = 0; c < candidates.size(); ++c) {
-        unsigned s = source;
-        for (size_t k = 0; k < choices.size(); ++k)
-          if (c >> k & 1) s |= 1u << choices[k].reg_bit;
-        candidates[c] = words[s];
-      }
-      for (size_t k = choices.size(); k-- > 0;)
-        for (size_t c = 0; c < size_t{1} << k; ++c) candidates[c] = b.CreateSelect(choices[k].on, candidates[c | size_t{1} << k], candidates[c]);
-      out[r] = choices.empty() ? candidates[0] : from_memory(d, e, candidates[0]);
-    }
-    if (ok) return out;
-  }
-  const unsigned bytes = memory_type(b.getContext(), e)->getIntegerBitWidth() / 8;
-  Value* base = scratch(convert_bytes(bits, bytes, row));
-  barrier();
-  write_shared(from_regs, e, from, base, 0, row);
-  barrier();
-  return read_shared(e, to, base, 0, row);
 }
 
 // --- code ---

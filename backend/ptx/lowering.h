@@ -42,6 +42,16 @@ class Lowering {
     Values shape, strides;    ///< i64, in elements
   };
 
+  /// A load that is made one iteration early.
+  struct Ahead {
+    const AheadLoad* plan;
+    ValueId counter;                      ///< of its loop
+    std::vector<Var> next;                ///< the tile of the iteration to come
+    Value* following = nullptr;           ///< the counter of the next iteration, and whether there is one (i1)
+    Value* follows = nullptr;
+  };
+  std::map<InstId, Ahead> ahead;          ///< by load
+
   /// Told of every instruction before its code: sets the builder's source line. May be empty.
   std::function<void(InstId)> locate;
 
@@ -77,14 +87,14 @@ class Lowering {
   /// True in the threads that hold the first copy; nullptr where no lane or warp bit carries copies.
   [[nodiscard]] Value* owner(const Layout& l);
   /// Moves registers from one layout to another; `bits` = element bits of the tile.
-  [[nodiscard]] Values convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits, uint32_t row = 128);
+  [[nodiscard]] Values convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits);
 
   // --- shared memory ---
   /// Address (i32) of the scratch space, which holds at least `bytes`. Its contents are anybody's after the next call.
   [[nodiscard]] Value* scratch(uint32_t bytes);
   /// Writes a tile into the scratch space at byte `at` in row-major order with padded rows; no barriers.
-  void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
-  [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at, uint32_t row = 128);
+  void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at);
+  [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at);
   /// Bytes of scratch space that cost the kernel nothing here: the stages of its rings.
   [[nodiscard]] uint32_t free_scratch() const;
   /// Before and after the scratch space is used.
@@ -177,10 +187,26 @@ class Lowering {
   std::vector<Frame> loops_, ifs_;
 };
 
+/// A register bit and a lane bit that change places: half of the registers of each thread go to the lane that differs in the bit.
+struct LaneExchange {
+  unsigned reg_bit, lane_bit;
+};
+[[nodiscard]] Values exchange_lanes(Lowering& x, const Values& regs, ElementType e, std::span<const LaneExchange> steps);
+[[nodiscard]] Layout exchanged_layout(Layout l, std::span<const LaneExchange> steps);
+
 // Carried values live in variables that hold bits: a narrow float in a variable may pass through a wider type and change a NaN.
 [[nodiscard]] std::vector<Lowering::Var> carried_vars(Lowering& x, ValueId v);   ///< none for tokens
 void store_carried(Lowering& x, ValueId like, const std::vector<Lowering::Var>& vars, const Values& values);
 [[nodiscard]] Values load_carried(Lowering& x, ValueId like, const std::vector<Lowering::Var>& vars);
+
+/// Quotients of a tile whose registers share few divisors; nullopt where that is no gain.
+[[nodiscard]] std::optional<Values> divide_by_few(Lowering& x, InstId i, const Values& dividends, const Values& divisors);
+
+// Loads that are made ahead; false after an error.
+bool load_first(Lowering& x, InstId loop, Value* counter, Value* runs);   ///< before the loop, if it runs (i1)
+bool load_next(Lowering& x, InstId load, Values& tile);                   ///< the tile that waits; begins the next one
+/// A weak load through a view, in the layout of its result.
+[[nodiscard]] Values load_tile(Lowering& x, InstId load);
 
 // One function per family; false after an error.
 bool lower_control(Lowering&, InstId);
