@@ -25,7 +25,7 @@ EXPECTED = {
     ("mm_bf16_128x256x64_c2_p0", "sm_90a"): ["HGMMA", "UTMALDG"],
     ("mm_tf32_128x128x32_c1_p0", "sm_90a"): ["UTMALDG", "HGMMA|HMMA"],
     ("mm_e4m3_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "[HQ]GMMA|HMMA"],
-    ("mm_i8_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "IGMMA|IMMA"],
+    ("mm_i8_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "IGMMA|IMMA", "LDSM"],
     ("bmm_f16_128x128x64", "sm_90a"): ["HGMMA", "UTMALDG"],
     ("attention_d64_128x64_full", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
     ("attention_d128_128x128_full", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
