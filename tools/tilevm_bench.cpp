@@ -107,6 +107,11 @@ void compare_with_peer(const Job& job, const LaunchArguments& ours, const std::v
         if (e.argument == a && !e.unchanged && !e.window && e.rule.kind != CompareRule::Kind::Bound) rule = e.rule;
     }
     const ArrayView view = ours.buffers[b].view();
+    // Arrays that are the same in every byte need no rule; large inputs are.
+    if (const auto& bytes = ours.buffers[b].memory; bytes.size() == peer[b].size() && (bytes.size() == 0 || std::memcmp(bytes.data(), peer[b].data(), bytes.size()) == 0)) {
+      j.push_back({{"array", name}, {"equal", true}, {"different", 0}, {"elements", view.count()}, {"largest_difference", 0.0}});
+      continue;
+    }
     ArrayView other = view;
     other.data = peer[b].data();
     const auto result = compare(view, other, rule, nullptr, Place{}, diags);

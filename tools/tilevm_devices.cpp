@@ -15,10 +15,15 @@
 namespace tile::cli {
 
 Result<std::string> disassemble(const std::vector<uint8_t>& cubin, Diagnostics& diags) {
-  const auto path = cuda::find_cuda_program("nvdisasm", "TILEVM_NVDISASM", diags);
+  // Either does: nvdisasm shows labels, cuobjdump is in more packages.
+  auto path = cuda::find_cuda_program("nvdisasm", "TILEVM_NVDISASM", diags);
+  if (!path) return Failed;
+  if (path->empty()) path = cuda::find_cuda_program("cuobjdump", "TILEVM_NVDISASM", diags);
   if (!path) return Failed;
   if (path->empty())
-    return diags.error(Code::E0904, Place{}, "--emit sass needs nvdisasm, which was not found", "TILEVM_NVDISASM names it; pip install nvidia-cuda-nvdisasm brings it");
+    return diags.error(Code::E0904, Place{}, "--emit sass needs nvdisasm or cuobjdump, which were not found", "TILEVM_NVDISASM names either; pip install nvidia-cuda-nvdisasm brings one");
+  const bool cuobjdump = path->substr(path->rfind('/') + 1).starts_with("cuobjdump");
+  const std::vector<std::string> arguments = cuobjdump ? std::vector<std::string>{"-sass", "/proc/self/fd/3"} : std::vector<std::string>{"-c", "-g", "/proc/self/fd/3"};
   const int fd = ::memfd_create("kernel.cubin", MFD_CLOEXEC);
   size_t done = 0;
   while (fd >= 0 && done < cubin.size()) {
@@ -27,7 +32,7 @@ Result<std::string> disassemble(const std::vector<uint8_t>& cubin, Diagnostics& 
     done += static_cast<size_t>(n);
   }
   std::string output;
-  const int status = done == cubin.size() && fd >= 0 ? cuda::run_tool(*path, {"-c", "-g", "/proc/self/fd/3"}, {fd}, output) : -1;
+  const int status = done == cubin.size() && fd >= 0 ? cuda::run_tool(*path, arguments, {fd}, output) : -1;
   if (fd >= 0) ::close(fd);
   if (status != 0) return diags.error(Code::E0915, Place{}, *path + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output));
   return output;

@@ -12,7 +12,8 @@ namespace tile::cli {
 
 [[nodiscard]] CompileOptions compile_options(const GpuSettings& settings);
 [[nodiscard]] GpuOptions gpu_options(const GpuSettings& settings, std::shared_ptr<const ValidModule> module, const CommonOptions& common);
-void print_remarks(const CompiledKernel& kernel, const Module& module, const Function& entry, bool json);
+/// @param built  of the same kernel, if it was assembled: what it needs is said, too
+void print_remarks(const CompiledKernel& kernel, const BuiltKernel* built, const Module& module, const Function& entry, bool json);
 
 /// An entry of a module in a file.
 struct Picked {

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 #include <nlohmann/json.hpp>
 
 #include "backend/device/device_gpu.h"
@@ -46,12 +47,12 @@ GpuOptions gpu_options(const GpuSettings& s, std::shared_ptr<const ValidModule> 
   o.build.compile = compile_options(s);
   o.build.cache = !s.no_cache;
   o.build.anew = !s.remarks.empty();
-  o.build.verbose = common.verbose;
+  o.build.verbose = common.verbose || !s.remarks.empty();
   o.emulate_seed = s.emulate_seed;
   o.emulate_policy = s.emulate_policy;
   if (!s.gpu.empty() && s.gpu.find_first_not_of("0123456789") == std::string::npos) o.ordinal = std::atoi(s.gpu.c_str());
   o.built = [remarks = s.remarks, module, verbose = common.verbose](const Function& entry, const BuiltKernel& built) {
-    if (!remarks.empty()) print_remarks(built.compiled, **module, entry, remarks == "json");
+    if (!remarks.empty()) print_remarks(built.compiled, built.linker.empty() ? nullptr : &built, **module, entry, remarks == "json");
     print_lines("assembler", built.advice);
     if (!verbose) return;
     print_lines("assembler", built.info);
@@ -62,7 +63,23 @@ GpuOptions gpu_options(const GpuSettings& s, std::shared_ptr<const ValidModule> 
   return o;
 }
 
-void print_remarks(const CompiledKernel& kernel, const Module& module, const Function& entry, bool json) {
+void print_remarks(const CompiledKernel& kernel, const BuiltKernel* built, const Module& module, const Function& entry, bool json) {
+  if (built) {
+    const ResourceRemark r = resources(*built);
+    if (json) {
+      nlohmann::ordered_json j{{"entry", module.str(entry.name)}, {"op", ""}, {"place", place_text(module.place(entry))}, {"unit", "kernel"}, {"threads", r.threads}, {"shared_bytes", r.shared_bytes}};
+      if (r.needs) j["registers"] = r.needs->registers, j["local_bytes"] = r.needs->frame_bytes;
+      if (r.spills) j["spill_store_bytes"] = r.spills->store_bytes, j["spill_load_bytes"] = r.spills->load_bytes;
+      if (r.occupancy) {
+        j["blocks_per_multiprocessor"] = r.occupancy->blocks;
+        j["occupancy"] = static_cast<double>(r.occupancy->warps) / r.occupancy->most_warps;
+        j["limited_by"] = r.occupancy->limit;
+      }
+      std::fprintf(stderr, "%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    } else {
+      std::fprintf(stderr, "%s: remark: %s\n", place_text(module.place(entry)).c_str(), r.text().c_str());
+    }
+  }
   for (const Remark& r : kernel.remarks) {
     const bool known = r.inst < entry.insts.size();
     const Place place = known ? module.place(entry, r.inst) : module.place(entry);
@@ -166,6 +183,7 @@ int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) 
     options.keep_llvm = wants("llvm");
     CompiledKernel kernel;
     std::vector<uint8_t> cubin;
+    std::optional<BuiltKernel> assembled;
     if (s.emulate()) {
       if (options.target.empty()) options.target = "sm_90a";
       const auto made = compile_emulated(*picked->module, *picked->entry, options, diags);
@@ -175,12 +193,13 @@ int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) 
       const auto linking = find_linking(options.target, diags);
       if (!linking) return Failed;
       options.target = linking->target;
-      auto built = build_kernel(*picked->module, *picked->entry, {options, !s.no_cache, true, common.verbose}, *linking->linker, cuda::Cache::standard(diags), diags);
+      auto built = build_kernel(*picked->module, *picked->entry, {options, !s.no_cache, true, common.verbose || !s.remarks.empty()}, *linking->linker, cuda::Cache::standard(diags), diags);
       if (!built) return Failed;
       print_lines("assembler", built->advice);
-      print_lines("assembler", built->info);
+      if (common.verbose) print_lines("assembler", built->info);
       kernel = std::move(built->compiled);
-      cubin = std::move(built->kernel.cubin);
+      cubin = built->kernel.cubin;
+      assembled = *std::move(built);
     } else {
       if (options.target.empty()) {
         Diagnostics silent;
@@ -192,7 +211,7 @@ int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) 
       if (!made) return Failed;
       kernel = *std::move(made);
     }
-    if (!s.remarks.empty()) print_remarks(kernel, **picked->module, *picked->entry, s.remarks == "json");
+    if (!s.remarks.empty()) print_remarks(kernel, assembled ? &*assembled : nullptr, **picked->module, *picked->entry, s.remarks == "json");
     for (const std::string& text : s.emit) {
       const size_t equals = text.find('=');
       const std::string kind = text.substr(0, equals), path = equals == std::string::npos ? "-" : text.substr(equals + 1);

@@ -119,6 +119,7 @@ Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entr
     return diags.error(Code::E0808, Place{}, "there is no target '" + options.compile.target + "'", "the targets are " + target_names());
   BuiltKernel built;
   built.linker = linker.version();
+  built.target = options.compile.target;
   const auto make = [&]() -> Result<cuda::CachedKernel> {
     const auto begin = std::chrono::steady_clock::now();
     auto compiled = compile_ptx(module, entry, options.compile, diags);
@@ -146,6 +147,31 @@ Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entr
   if (!kernel) return Failed;
   built.kernel = *std::move(kernel);
   return built;
+}
+
+ResourceRemark resources(const BuiltKernel& built) {
+  ResourceRemark r;
+  r.threads = built.kernel.threads;
+  r.shared_bytes = built.kernel.shared_bytes;
+  r.needs = cuda::kernel_needs(built.kernel.cubin, built.kernel.symbol);
+  r.spills = cuda::spills(built.info);
+  if (r.needs) r.occupancy = cuda::occupancy(number_of(built.target), r.threads, r.needs->registers, r.shared_bytes);
+  return r;
+}
+
+std::string ResourceRemark::text() const {
+  std::string out = std::to_string(threads) + " threads";
+  if (needs) out += " of " + std::to_string(needs->registers) + " registers";
+  out += ", " + std::to_string(shared_bytes) + " bytes of shared memory";
+  if (spills && (spills->store_bytes || spills->load_bytes))
+    out += ", " + std::to_string(spills->store_bytes) + " bytes of registers stored to local memory and " + std::to_string(spills->load_bytes) + " loaded";
+  else if (spills)
+    out += ", no spills";
+  if (needs && needs->frame_bytes) out += ", " + std::to_string(needs->frame_bytes) + " bytes of local memory a thread";
+  if (occupancy)
+    out += "; " + std::to_string(occupancy->blocks) + (occupancy->blocks == 1 ? " block" : " blocks") + " a multiprocessor (" + std::to_string(occupancy->warps) + " of " +
+           std::to_string(occupancy->most_warps) + " warps), limited by " + occupancy->limit;
+  return out;
 }
 
 Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags) {

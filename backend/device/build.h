@@ -7,6 +7,7 @@
 
 #include "backend/compile.h"
 #include "backend/cuda/cache.h"
+#include "backend/cuda/cubin.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/link.h"
 
@@ -20,7 +21,19 @@ struct BuiltKernel {
   double seconds = 0;                  ///< that compiling and assembling took; 0 if it came from the cache
   CompiledKernel compiled;             ///< empty if it came from the cache
   std::vector<std::string> info, advice;  ///< of the assembler; empty if it came from the cache
+  std::string target;                  ///< that it was compiled for
 };
+
+/// One line about the whole kernel: threads, registers, spills, shared memory, blocks of a multiprocessor and what limits them.
+/// Spills are known only of a kernel that was built with BuildOptions::verbose.
+struct ResourceRemark {
+  unsigned threads = 0, shared_bytes = 0;
+  std::optional<cuda::KernelNeeds> needs;
+  std::optional<cuda::Spills> spills;
+  std::optional<cuda::Occupancy> occupancy;
+  [[nodiscard]] std::string text() const;
+};
+[[nodiscard]] ResourceRemark resources(const BuiltKernel& built);
 
 struct BuildOptions {
   CompileOptions compile;

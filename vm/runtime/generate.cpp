@@ -2,10 +2,13 @@
 // gives.
 #include "vm/runtime/generate.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "vm/runtime/scalar_text.h"
@@ -340,6 +343,10 @@ constexpr double kFarBottom[8] = {1.0,
                                   1.42151175831644588870e-7,
                                   2.04426310338993978564e-15};
 
+// Below this number of elements threads cost more than they save; about 10 ms of work.
+constexpr uint64_t kManyElements = uint64_t{1} << 18;
+constexpr uint64_t kMostThreads = 32;
+
 /// 0 <= u < 1, a multiple of 2^-53.
 double unit(uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
@@ -433,6 +440,24 @@ void generate(const Generator& g, Array& a) {
   // Fresh memory is zero already; leaving it untouched makes large outputs cheap.
   if (dense && g.kind == Generator::Kind::Zeros) return;
   const uint64_t columns = view.shape.empty() ? 1 : static_cast<uint64_t>(view.shape.back());
+  // Every element depends on its number alone, so large arrays are made in parts. Types smaller than a byte share bytes.
+  const uint64_t count = static_cast<uint64_t>(view.count());
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  if (is_row_major(view) && view.offset == 0 && info(view.type).memory_bits >= 8 && count >= kManyElements && cores > 1) {
+    const uint64_t parts = std::min<uint64_t>(cores, kMostThreads), each = (count + parts - 1) / parts;
+    const auto make = [&](uint64_t from, uint64_t to) {
+      for (uint64_t i = from; i < to; ++i) store_bits(data, view.type, static_cast<int64_t>(i), generate_element(g, view.type, i, columns));
+    };
+    std::vector<std::thread> threads;
+    uint64_t begun = 0;  // where no thread can be had, this one makes the rest
+    try {
+      for (; begun + each < count; begun += each) threads.emplace_back(make, begun, begun + each);
+    } catch (const std::system_error&) {
+    }
+    make(begun, count);
+    for (std::thread& t : threads) t.join();
+    return;
+  }
   for_each_element(view, [&](int64_t linear, int64_t position) {
     store_bits(data, view.type, position, generate_element(g, view.type, static_cast<uint64_t>(linear), columns));
   });

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What machine code the kernels of tools/bench/gpu become: the intended units, wide accesses, and no spills in those that are listed.
+Remarks about the whole kernel agree with the code.
+
+Skipped where ptxas or a disassembler is missing. Environment: TILEVM, SOURCE_DIR; TILEVM_PTXAS, TILEVM_NVDISASM."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+TILEVM = os.environ.get("TILEVM", "tilevm")
+KERNELS = ROOT / "tools" / "bench" / "gpu" / "kernels"
+failures = []
+
+# Kernel, target: patterns of the code that must be there. All of them must not spill.
+EXPECTED = {
+    ("mm_f16_128x256x64_c2_p0", "sm_90a"): ["HGMMA", "UTMALDG"],
+    ("mm_f16_128x128x64_c1_p0", "sm_90a"): ["HGMMA", "UTMALDG"],
+    ("mm_f16_128x128x64_c1_p1", "sm_90a"): ["HGMMA", "UTMALDG"],
+    ("mm_bf16_128x256x64_c2_p0", "sm_90a"): ["HGMMA", "UTMALDG"],
+    ("mm_tf32_128x128x32_c1_p0", "sm_90a"): ["UTMALDG", "HGMMA|HMMA"],
+    ("mm_e4m3_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "[HQ]GMMA|HMMA"],
+    ("mm_i8_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "IGMMA|IMMA", "LDSM"],
+    ("bmm_f16_128x128x64", "sm_90a"): ["HGMMA", "UTMALDG"],
+    ("attention_d64_128x64_full", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
+    ("attention_d128_128x128_full", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
+    ("attention_d128_128x128_causal", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
+    ("vadd_4096", "sm_90a"): [r"LDG\.E\.128", r"STG\.E\.128"],
+    ("softmax_4096", "sm_90a"): [r"LDG\.E\.128|UBLKCP|UTMALDG", r"STG\.E\.128"],
+    ("layernorm_4096", "sm_90a"): [r"LDG\.E\.128|UBLKCP|UTMALDG", r"STG\.E\.128"],
+    ("transpose_64x64", "sm_90a"): [r"LDG\.E\.128|UTMALDG", r"STG\.E\.128|UTMASTG"],
+    ("mm_f16_128x128x64_c1_p0", "sm_80"): ["HMMA.16816"],
+    ("mm_tf32_128x128x32_c1_p0", "sm_80"): ["HMMA.1688.F32.TF32"],
+    ("mm_i8_128x128x128_c1_p0", "sm_80"): ["IMMA.16832"],
+    ("bmm_f16_128x128x64", "sm_80"): ["HMMA.16816"],
+    ("vadd_4096", "sm_80"): [r"LDG\.E\.128", r"STG\.E\.128"],
+    ("softmax_4096", "sm_80"): [r"LDG\.E\.128", r"STG\.E\.128"],
+    ("transpose_64x64", "sm_80"): [r"LDG\.E\.128", r"STG\.E\.128"],
+}
+
+
+def look(kernel, target, folder):
+    """Machine code, and the remark about the whole kernel."""
+    path = folder / f"{kernel}.{target}.sass"
+    done = subprocess.run([TILEVM, KERNELS / f"{kernel}.tile", "--emit", f"sass={path}", "--target", target, "--no-cache", "--remarks=json"], capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        return None, done.stderr
+    whole = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    return path.read_text(), next((r for r in whole if r["unit"] == "kernel"), {})
+
+
+def judge(kernel, target, folder):
+    code, whole = look(kernel, target, folder)
+    if code is None:
+        return [f"{kernel} {target}: {whole[-600:]}"]
+    wrong = []
+    lacking = [p for p in EXPECTED[kernel, target] if not re.search(rf"\b(?:{p})", code)]
+    if lacking:
+        wrong.append(f"{kernel} {target}: the code has no {', '.join(lacking)}")
+    if spilled := len(re.findall(r"\b(?:STL|LDL)\b", code)):
+        wrong.append(f"{kernel} {target}: {spilled} accesses of local memory")
+    if whole.get("spill_store_bytes") != 0 or whole.get("local_bytes") != 0:
+        wrong.append(f"{kernel} {target}: remark says of spills: {whole}")
+    # The highest register that the code names is one below what the remark says, or a few: they are given out in eights.
+    highest = max(int(n) for n in re.findall(r"\bR(\d+)\b", code))
+    if not highest + 1 <= whole.get("registers", 0) <= 255 or whole["registers"] > highest + 9:
+        wrong.append(f"{kernel} {target}: register R{highest} is used, the remark says {whole.get('registers')}")
+    if not (whole.get("blocks_per_multiprocessor", 0) >= 1 and 0 < whole["occupancy"] <= 1 and whole["limited_by"]):
+        wrong.append(f"{kernel} {target}: occupancy {whole}")
+    return wrong
+
+
+def main():
+    probe = subprocess.run([TILEVM, KERNELS / "vadd_2048.tile", "--emit", "sass", "--target", "sm_90a", "--no-cache"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        if re.search(r"\[(E0808|E0915|E0904)\]", probe.stderr):
+            print(f"skipped: {probe.stderr.strip()}")
+            return 77
+        print(probe.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        folder = pathlib.Path(name)
+        for wrong in pool.map(lambda key: judge(*key, folder), EXPECTED):
+            failures.extend(wrong)
+        # A kernel without enough registers for its accumulators spills, and both the code and the remark say so.
+        code, whole = look("mm_f16_128x256x64_c2_p0", "sm_80", folder)
+        if code is None or not re.search(r"\bSTL\b", code) or not whole.get("spill_store_bytes"):
+            failures.append(f"spills are not seen: {whole}")
+    # Without a disassembler: a clear error.
+    env = {**os.environ, "TILEVM_NVDISASM": "/no/such/nvdisasm"}
+    done = subprocess.run([TILEVM, KERNELS / "vadd_2048.tile", "--emit", "sass", "--target", "sm_90a"], capture_output=True, text=True, env=env)
+    if done.returncode != 3 or "TILEVM_NVDISASM" not in done.stderr:
+        failures.append(f"no disassembler: {done.returncode} {done.stderr}")
+    for failure in failures:
+        print(failure)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
