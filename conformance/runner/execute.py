@@ -192,6 +192,9 @@ class Worker:
                     self.child = None
                     return {"status": "crash", "reason": f"the batch process ended with status {code}"}
                 line += piece
+            if line.strip() == b"end":  # the process ends by itself: another one for the next case
+                self.child.wait()
+                self.child = None
         except BrokenPipeError:
             self.stop()
             return {"status": "crash", "reason": "the batch process is gone"}
