@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +92,23 @@ ElementType element(std::string_view name) {
   return static_cast<ElementType>(t);
 }
 
+/// Calls work(byte of the buffer, byte of its file, bytes) for every piece; false if they do not fit into `memory` and `file` bytes.
+template <class Work>
+bool each_piece(const ordered_json& buffer, uint64_t memory, uint64_t file, Work&& work) {
+  if (!buffer.contains("pieces")) {
+    if (memory == file && memory != 0) work(0, 0, memory);
+    return memory == file;
+  }
+  uint64_t from = 0;
+  for (const auto& piece : buffer.at("pieces")) {
+    const uint64_t at = piece.at(0).get<uint64_t>(), size = piece.at(1).get<uint64_t>();
+    if (at > memory || size > memory - at || size > file - from) return false;
+    work(at, from, size);
+    from += size;
+  }
+  return from == file;
+}
+
 Result<LaunchArguments> arguments(const ordered_json& m, const std::string& folder, Diagnostics& diags) {
   LaunchArguments out;
   for (const auto& b : m.at("buffers")) {
@@ -98,10 +116,11 @@ Result<LaunchArguments> arguments(const ordered_json& m, const std::string& fold
     if (!bytes) return Failed;
     Array a;
     a.type = element(b.at("type").get<std::string>());
-    auto memory = AlignedBytes::make(bytes->size());
+    auto memory = AlignedBytes::make(b.at("bytes").get<uint64_t>());
     if (a.type == ElementType::kCount || !memory) return diags.error(Code::E0903, Place{}, "no memory for a buffer of type " + b.at("type").get<std::string>());
     a.memory = *std::move(memory);
-    std::copy(bytes->begin(), bytes->end(), a.memory.data());
+    if (!each_piece(b, a.memory.size(), bytes->size(), [&](uint64_t at, uint64_t from, uint64_t size) { std::copy_n(bytes->data() + from, size, a.memory.data() + at); }))
+      return diags.error(Code::E0804, Place{}, "a buffer's file and its size do not fit");
     out.buffers.push_back(std::move(a));
   }
   for (const auto& p : m.at("params")) {
@@ -152,7 +171,12 @@ ordered_json answer(const Server& server, const std::string& folder) {
   if (!(*device)->launch(**entry, grid, *args, options, diags)) return failed(diags);
   for (size_t b = 0; b < args->buffers.size(); ++b) {
     const AlignedBytes& memory = args->buffers[b].memory;
-    if (!write_file(folder + "/" + m.at("buffers")[b].at("out").get<std::string>(), {memory.data(), memory.size()}, diags)) return failed(diags);
+    const auto& buffer = m.at("buffers")[b];
+    std::vector<uint8_t> some;
+    if (buffer.contains("pieces"))
+      for (const auto& piece : buffer.at("pieces")) some.insert(some.end(), memory.data() + piece.at(0).get<uint64_t>(), memory.data() + piece.at(0).get<uint64_t>() + piece.at(1).get<uint64_t>());
+    const std::span<const uint8_t> bytes = some.empty() ? std::span<const uint8_t>(memory.data(), memory.size()) : std::span<const uint8_t>(some);
+    if (!write_file(folder + "/" + buffer.at("out").get<std::string>(), bytes, diags)) return failed(diags);
   }
   return {{"status", "ok"}, {"prints", prints}};
 }
@@ -179,7 +203,7 @@ void describe_server(const Server& server) {
   version.resize(std::min(version.size(), version.find('\n')));
   // A GPU's engine claims what the language promises, not the choices of the reference machine.
   const ordered_json j = {{"protocol", 1}, {"name", "tilevm " + machine}, {"version", version}, {"forms", {"text", "tilebc", "tileirbc"}},
-                          {"batch", true}, {"profile", cpu ? "tilevm" : "language"}, {"classes", true}, {"lines", true}, {"prints", true}};
+                          {"batch", true}, {"profile", cpu ? "tilevm" : "language"}, {"pieces", true}, {"classes", true}, {"lines", true}, {"prints", true}};
   std::printf("%s\n", j.dump().c_str());
 }
 

@@ -41,6 +41,7 @@ DESCRIPTION = {
     "protocol": 1,
     "forms": ["text", "tilebc", "tileirbc"],
     "batch": True,
+    "pieces": True,
     "classes": True,
     "lines": True,
     "prints": True,
@@ -104,6 +105,8 @@ def run(folder, flag):
     if m["goal"] == "check":
         command = [TILEASM, "--diagnostics", "json", "check", path(m["kernel"])]
     else:
+        if any("pieces" in b for b in m["buffers"]):
+            return {"status": "unsupported", "reason": "buffers of pieces: only in batch mode"}
         args, named = [], {}
         for i, b in enumerate(m["buffers"]):
             with open(path(b["file"]), "rb") as f, open(path(f"b{i}.npy"), "wb") as out:
