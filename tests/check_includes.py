@@ -26,6 +26,7 @@ MAY_INCLUDE = {
     "backend/device": ["backend", "vm"],
     "vm/include": [],
     "vm/runtime": ["vm/interp", "vm/validate", "vm/codec", "assembler", "vm/ir", "vm/ops", "vm/base", "vm/include"],
+    "vm/capi": ["vm", "assembler"],
     "conformance": ["vm", "assembler"],
     "tools": ["vm", "assembler", "backend", "conformance"],
     "examples": ["vm/include"],
@@ -41,8 +42,8 @@ RESERVED = [
     (re.compile(r"(^|/)\w+_generated\.h$|^flatbuffers/"), ["vm/codec"],
      "FlatBuffers and its generated headers belong in vm/codec"),
     (re.compile(r"^(spdlog|CLI|fmt)/"), ["tools"], "spdlog and CLI11 belong in tools"),
-    (re.compile(r"^nlohmann/"), ["vm/base", "vm/runtime", "tools", "tests", "conformance"],
-     "JSON belongs in vm/base, vm/runtime and tools"),
+    (re.compile(r"^nlohmann/"), ["vm/base", "vm/runtime", "vm/capi", "tools", "tests", "conformance"],
+     "JSON belongs in vm/base, vm/runtime, vm/capi and tools"),
     (re.compile(r"^doctest/"), ["tests"], "doctest belongs in tests"),
     (re.compile(r"^benchmark/"), ["tools/bench"], "benchmark belongs in tools/bench"),
 ]

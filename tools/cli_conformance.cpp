@@ -175,6 +175,7 @@ constexpr std::pair<const char*, const char*> kSuiteCommands[] = {
     {"merge", "Put reports of shards together"},
     {"diff", "Compare reports"},
     {"unpack", "Write a launch's kernel and arrays into a folder"},
+    {"serve", "Be an implementation under test, many cases in one process"},
 };
 
 }  // namespace

@@ -263,6 +263,11 @@ int docs_command(int argc, const char* const* argv) {
   return report(diags, common);
 }
 
+int suite_command(int argc, const char* const* argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "serve") return serve_command(argc - 1, argv + 1);
+  return conformance_command(argc, argv);
+}
+
 struct Command {
   const char* name;
   const char* summary;
@@ -271,7 +276,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", kRunAbout, run_command},
     {"replay", kReplayAbout, replay_command},
-    {"conformance", "Answer the cases of the conformance suite", conformance_command},
+    {"conformance", "Answer the cases of the conformance suite", suite_command},
     {"devices", "List the GPUs and what they can run", devices_command},
     {"cache", "Show or empty the cache of compiled kernels", cache_command},
     {"bench", "Measure a launch", bench_command},

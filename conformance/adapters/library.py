@@ -7,6 +7,7 @@ was given, kills it when a case takes too long, and starts another. Standard out
 
 import ctypes
 import json
+import mmap
 import os
 import sys
 
@@ -57,16 +58,20 @@ class Launch(ctypes.Structure):
 
 
 class Memory:
-    """Bytes at a multiple of 256."""
+    """Bytes at a multiple of 256. Of pieces of a large buffer only these are read and written; the pages of the rest stay untouched."""
 
-    def __init__(self, data):
-        self.size = len(data)
-        self.block = ctypes.create_string_buffer(self.size + 256)
-        self.at = (ctypes.addressof(self.block) + 255) & ~255
-        ctypes.memmove(self.at, data, self.size)
+    def __init__(self, buffer, data):
+        self.size = buffer["bytes"]
+        self.pieces = buffer.get("pieces", [[0, self.size]])
+        self.block = mmap.mmap(-1, self.size + 256)
+        self.at = (ctypes.addressof(ctypes.c_char.from_buffer(self.block)) + 255) & ~255
+        done = 0
+        for at, size in self.pieces:
+            ctypes.memmove(self.at + at, data[done : done + size], size)
+            done += size
 
     def bytes(self):
-        return ctypes.string_at(self.at, self.size)
+        return b"".join(ctypes.string_at(self.at + at, size) for at, size in self.pieces)
 
 
 class Library:
@@ -83,7 +88,7 @@ class Library:
         said = (text.value or b"").decode(errors="replace")
         if not self.impl:
             raise ValueError(f"tile_impl_open: {said or f'does not know interface {ABI}'}")
-        self.description = {**json.loads(said), "protocol": 1, "batch": True}
+        self.description = {**json.loads(said), "protocol": 1, "batch": True, "pieces": True}
 
     def close(self):
         self.lib.tile_impl_close(self.impl)
@@ -112,7 +117,7 @@ class Library:
         code = self.lib.tile_impl_load(self.impl, ctypes.byref(kernel), ctypes.byref(report))
         if code or m["goal"] == "check":
             return self.answer(code, report)
-        memory = [Memory(read(b["file"])) for b in m["buffers"]]
+        memory = [Memory(b, read(b["file"])) for b in m["buffers"]]
         buffers = (Buffer * max(1, len(memory)))(
             *(Buffer(b["type"].encode(), x.at, x.size) for b, x in zip(m["buffers"], memory))
         )

@@ -104,9 +104,13 @@ def launch(driver, folder, m):
         with open(path(b["file"]), "rb") as f:
             data = f.read()
         p = ctypes.c_uint64()
-        driver("cuMemAlloc_v2", ctypes.byref(p), ctypes.c_size_t(max(1, len(data))))
-        driver("cuMemcpyHtoD_v2", p, ctypes.c_char_p(data), ctypes.c_size_t(len(data)))
-        memory.append((p, len(data)))
+        driver("cuMemAlloc_v2", ctypes.byref(p), ctypes.c_size_t(max(1, b["bytes"])))
+        # Pieces of a large buffer, or all of it.
+        pieces, done = b.get("pieces", [[0, b["bytes"]]]), 0
+        for at, size in pieces:
+            piece, done = data[done : done + size], done + size
+            driver("cuMemcpyHtoD_v2", ctypes.c_uint64(p.value + at), ctypes.c_char_p(piece), ctypes.c_size_t(size))
+        memory.append((p, pieces))
     values = []
     for p in m["params"]:
         if p["kind"] == "pointer":
@@ -117,11 +121,12 @@ def launch(driver, folder, m):
     slots = (ctypes.c_void_p * max(1, len(values)))(*(ctypes.cast(ctypes.pointer(v), ctypes.c_void_p) for v in values))
     driver("cuLaunchKernel", function, *m["grid"], 1, 1, 1, 0, None, slots, None)
     driver("cuCtxSynchronize")
-    for b, (p, size) in zip(m["buffers"], memory):
-        out = ctypes.create_string_buffer(max(1, size))
-        driver("cuMemcpyDtoH_v2", out, p, ctypes.c_size_t(size))
+    for b, (p, pieces) in zip(m["buffers"], memory):
         with open(path(b["out"]), "wb") as f:
-            f.write(out.raw[:size])
+            for at, size in pieces:
+                out = ctypes.create_string_buffer(max(1, size))
+                driver("cuMemcpyDtoH_v2", out, ctypes.c_uint64(p.value + at), ctypes.c_size_t(size))
+                f.write(out.raw[:size])
         driver("cuMemFree_v2", p)
     driver("cuModuleUnload", module)
 
@@ -271,6 +276,7 @@ def description(arch, device=""):
         "version": f"{compiler}; {device}" if device else compiler,
         "forms": ["tileirbc"],
         "batch": True,
+        "pieces": True,
         "profile": "language",
         "classes": False,
         "lines": False,

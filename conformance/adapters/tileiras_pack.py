@@ -9,9 +9,10 @@ and all three as pack.tar.xz. Compiling takes about 0.15 s a case; DIR/compiled 
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import json
 import os
-import re
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -40,17 +41,21 @@ def options():
 
 
 class Compiler:
-    """What tileiras makes of a case, kept in a folder: NAME.cubin, or NAME.json with the status that it stands for."""
+    """What tileiras makes of a kernel, kept in a folder by the kernel's digest: a cubin, or json with the status that it stands for."""
 
     def __init__(self, folder, arch):
         self.folder, self.arch = folder, arch
         os.makedirs(folder, exist_ok=True)
 
+    def base(self, case, files):
+        digest = hashlib.sha256(f"{self.arch} {case['needs']['types']} ".encode() + files[case["kernel"]])
+        return os.path.join(self.folder, digest.hexdigest()[:32])
+
     def __call__(self, item):
         case, files = item
         if not isinstance(case, dict):
             return item
-        base = os.path.join(self.folder, re.sub(r"[^\w.+-]", "__", case["case"]))
+        base = self.base(case, files)
         if os.path.exists(base + ".cubin") or os.path.exists(base + ".json"):
             return item
         with tempfile.TemporaryDirectory() as folder:
@@ -58,16 +63,19 @@ class Compiler:
                 f.write(files[case["kernel"]])
             manifest = {"needs": case["needs"], "kernel": case["kernel"], "form": case["form"], "timeout": 120}
             status = tileiras_cuda.compiled(folder, manifest, self.arch)
+            # Through another name, so that what is cut off, or done twice at a time, leaves whole files.
+            kind, half = ("json" if status else "cubin"), f"{base}.{threading.get_ident()}.half"
             if status is None:
-                os.replace(os.path.join(folder, "kernel.cubin"), base + ".cubin")
+                shutil.copyfile(os.path.join(folder, "kernel.cubin"), half)
             else:
-                with open(base + ".json", "w", encoding="utf-8") as f:
+                with open(half, "w", encoding="utf-8") as f:
                     json.dump(status, f)
+            os.replace(half, f"{base}.{kind}")
         return item
 
-    def results(self, name):
+    def results(self, case, files):
         """(file name, bytes) of a case that was compiled."""
-        base = os.path.join(self.folder, re.sub(r"[^\w.+-]", "__", name))
+        base, name = self.base(case, files), case["case"]
         kind = "cubin" if os.path.exists(base + ".cubin") else "json"
         with open(f"{base}.{kind}", "rb") as f:
             return f"{name}.{kind}", f.read()
@@ -95,7 +103,7 @@ def main():
                     said["skipped"] += 1
                     continue
                 cases_zip.add(case, files)
-                name, data = compiler.results(case["case"])
+                name, data = compiler.results(case, files)
                 cubins.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
                 said["compiled" if name.endswith(".cubin") else json.loads(data)["status"]] += 1
             done = min(first + 256, len(cases))

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Adapter: tilevm, on its CPU machine (--cpu, the default) or a GPU (--gpu[=DEVICE], --gpu=emulate): tilevm.py [MACHINE] --describe | ...
 
-TILEVM and TILEASM name the programs; without them they are looked for in PATH. TILEVM_FLAGS are more options for every run: --target sm_80. Every case runs in a process of its own, also in batch mode: what is kept is this script.
+TILEVM and TILEASM name the programs; without them they are looked for in PATH. TILEVM_FLAGS are more options for every run: --target sm_80.
+The batch mode is `tilevm conformance serve`: one process, and one context of a GPU, for many cases. Without it (--no-batch) every case is a
+job file for a `tilevm run` of its own, or a `tileasm check`.
 """
 
 import json
@@ -39,6 +41,7 @@ DESCRIPTION = {
     "protocol": 1,
     "forms": ["text", "tilebc", "tileirbc"],
     "batch": True,
+    "pieces": True,
     "classes": True,
     "lines": True,
     "prints": True,
@@ -66,7 +69,7 @@ def machine():
     return sys.argv.pop(1) if len(sys.argv) > 1 and re.fullmatch(r"--cpu|--gpu(=.+)?", sys.argv[1]) else "--cpu"
 
 
-def classify(stderr, code, flag):
+def classify(stderr, code):
     """The status that tilevm's first error stands for."""
     for line in stderr.splitlines():
         try:
@@ -78,8 +81,8 @@ def classify(stderr, code, flag):
         reason = f"{d['code']}: {d['message']}"
         if d["class"] == "trap":
             return {"status": "trap", "class": TRAPS.get(d["subclass"], d["subclass"]), "reason": reason}
-        # A machine without a GPU, or without its driver, says so by an error of class environment.
-        if d["code"] == "E0808" or flag != "--cpu" and d["class"] == "environment":
+        # A machine without a GPU, or without its driver, cannot be judged.
+        if d["code"] in ("E0808", "E0910", "E0911", "E0912", "E0916"):
             return {"status": "unsupported", "reason": reason}
         if d["class"] in ("malformed", "invalid", "unsupported") and not d["code"].startswith("E08"):
             return {
@@ -102,6 +105,8 @@ def run(folder, flag):
     if m["goal"] == "check":
         command = [TILEASM, "--diagnostics", "json", "check", path(m["kernel"])]
     else:
+        if any("pieces" in b for b in m["buffers"]):
+            return {"status": "unsupported", "reason": "buffers of pieces: only in batch mode"}
         args, named = [], {}
         for i, b in enumerate(m["buffers"]):
             with open(path(b["file"]), "rb") as f, open(path(f"b{i}.npy"), "wb") as out:
@@ -138,7 +143,7 @@ def run(folder, flag):
     except subprocess.TimeoutExpired:
         return {"status": "hang", "reason": f"no end within {m['timeout']} s"}
     if done.returncode:
-        return classify(done.stderr.decode(errors="replace"), done.returncode, flag)
+        return classify(done.stderr.decode(errors="replace"), done.returncode)
     if m["goal"] == "run":
         # Buffers are numbered in the order in which arguments name them.
         for k, buffer in enumerate(named):
@@ -166,9 +171,7 @@ def main():
         head = {"name": f"tilevm {flag}", "version": done.stdout.split("\n")[0], "profile": profile}
         print(json.dumps({**DESCRIPTION, **head}))
     elif sys.argv[1:] == ["--batch"]:
-        for line in sys.stdin:
-            one(line.rstrip("\n"), flag)
-            print("done", flush=True)
+        os.execvp(TILEVM, [TILEVM, "conformance", "serve", "--batch", flag, *FLAGS])
     else:
         one(sys.argv[1], flag)
 

@@ -88,6 +88,13 @@ class Case:
             self.params.append({"kind": "pointer", "type": t, "buffer": i, "offset": first})
         return i
 
+    def pieces(self, t, size, pieces):
+        """Memory of `size` bytes of which only some is looked at: (first byte, data) in ascending order. Its file is the pieces, one
+        after the other, and so are the places of expectations."""
+        i = self.buffer(t, b"".join(data for _, data in pieces))
+        self.buffers[i].update(bytes=size, pieces=[[at, len(data)] for at, data in pieces])
+        return i
+
     def pointer(self, t, buffer, offset):
         self.params.append({"kind": "pointer", "type": t, "buffer": buffer, "offset": offset})
 

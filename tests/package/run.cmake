@@ -17,6 +17,12 @@ run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${work}/build -G ${GENERATOR} -DCMAKE_CXX
     -DCMAKE_PREFIX_PATH=${work}/prefix -DINSTALLED=${work}/prefix -DWANTED_VERSION=${VERSION})
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
+if(EXISTS ${work}/build/consumer_of_c)
+  run(${work}/build/consumer_of_c)
+  if(NOT output MATCHES "libtilevm ${VERSION}: .*\"k\"")
+    message(FATAL_ERROR "libtilevm says:\n${output}")
+  endif()
+endif()
 
 foreach(program tileasm tilevm)
   if(EXISTS ${work}/prefix/bin/${program})
