@@ -232,6 +232,7 @@ class Parser {
 
   // Locations and debug records (parser_locations.cpp).
   bool parse_trailing_location(LocId& out);
+  bool match_printed_location(LocId& out);
   bool parse_location(LocId& out);  ///< loc(...)
   bool parse_location_body(LocId& out);
   bool parse_location_inner(LocId& out);
@@ -359,6 +360,9 @@ class Parser {
   uint32_t expanded_ = 0;                                ///< nodes of the attribute or location being read
   std::vector<std::pair<uint16_t, uint32_t>> loc_cost_;  ///< depth and nodes, by LocId
   std::vector<uint16_t> scope_depth_;                    ///< by ScopeId
+  std::string_view last_scope_, last_file_;              ///< of match_printed_location()
+  ScopeId last_scope_id_ = kNone;
+  StringId last_file_id_ = kNone;
 };
 
 }  // namespace tile

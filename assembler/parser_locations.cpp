@@ -6,9 +6,71 @@
 
 namespace tile {
 
+namespace {
+
+/// Reads digits at `at`, at most as many as surely fit; false if there are none or more of them.
+bool short_number(std::string_view text, size_t& at, uint32_t& out) {
+  constexpr size_t kDigits = 9;
+  const size_t begin = at;
+  out = 0;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9' && at - begin <= kDigits; ++at)
+    out = out * 10 + static_cast<uint32_t>(text[at] - '0');
+  return at > begin && at - begin <= kDigits;
+}
+
+bool starts_at(std::string_view text, size_t at, std::string_view what) {
+  return text.substr(at, what.size()) == what;
+}
+
+}  // namespace
+
 bool Parser::parse_trailing_location(LocId& out) {
   out = kUnknownLoc;
-  return !at_word("loc") || parse_location(out);
+  return !at_word("loc") || match_printed_location(out) || parse_location(out);
+}
+
+// loc(#cuda_tile.di_loc<loc("k.py":3:1) in #scope>), spelt exactly as printers do. Half of the tokens of a text with
+// locations stand in it, so it is taken as one piece; false, and nothing read, where any character differs.
+bool Parser::match_printed_location(LocId& out) {
+  static constexpr std::string_view kOpen = "loc(#cuda_tile.di_loc<loc(\"", kIn = ") in #", kClose = ">)";
+  const std::string_view text = lexer_.text();
+  const size_t begin = tok_.begin;
+  if (!starts_at(text, begin, kOpen)) return false;
+  const size_t file = begin + kOpen.size();
+  size_t at = file;
+  while (at < text.size() && text[at] != '"' && text[at] != '\\' && static_cast<uint8_t>(text[at]) >= 0x20) ++at;
+  if (!starts_at(text, at, "\":")) return false;
+  const std::string_view file_name = text.substr(file, at - file);
+  at += 2;
+  Loc l;
+  l.kind = Loc::Kind::Scoped;
+  if (!short_number(text, at, l.line) || !starts_at(text, at, ":")) return false;
+  if (!short_number(text, ++at, l.column) || !starts_at(text, at, kIn)) return false;
+  const size_t name = at += kIn.size();
+  while (at < text.size() && text[at] != '>' && text[at] != '\n') ++at;
+  if (!starts_at(text, at, kClose)) return false;
+  const std::string_view scope = text.substr(name, at - name);
+  if (scope != last_scope_) {
+    const auto alias = attr_aliases_.find(scope);
+    if (alias == attr_aliases_.end() || alias->second.busy || alias->second.broken ||
+        alias->second.value.kind != AttrValue::Kind::Scope)
+      return false;
+    const DebugScope::Kind kind = m_.locs.scope(alias->second.value.id).kind;
+    if (kind != DebugScope::Kind::Subprogram && kind != DebugScope::Kind::LexicalBlock) return false;
+    last_scope_ = scope;
+    last_scope_id_ = alias->second.value.id;
+  }
+  l.scope = last_scope_id_;
+  if (last_file_id_ == kNone || file_name != last_file_) {
+    last_file_ = file_name;
+    last_file_id_ = m_.strings.add(file_name);
+  }
+  l.file = last_file_id_;
+  const auto end = static_cast<uint32_t>(at + kClose.size());
+  tok_ = {Tok::RParen, LexError::None, false, end - 1, 1};
+  lexer_.seek(end);
+  advance();
+  return add_location(std::move(l), span_from(static_cast<uint32_t>(begin)), out);
 }
 
 bool Parser::parse_location(LocId& out) {

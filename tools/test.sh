@@ -2,11 +2,11 @@
 # Sets up, builds and runs all tests; ends with a line "N passed, N failed" and a status that says the same.
 #
 #   tools/test.sh          the optimised build with all tests, then a build under AddressSanitizer and
-#                          UndefinedBehaviorSanitizer with unit tests, filetests and one minute of each fuzz target
+#                          UndefinedBehaviorSanitizer with unit tests, filetests and two million fuzz inputs
 #   tools/test.sh --quick  the optimised build only
 #
 # TILEVM_JOBS          parallel jobs (number of processors)
-# TILEVM_FUZZ_SECONDS  seconds for each fuzz target (60), 0 for none
+# TILEVM_FUZZ_RUNS     inputs of all fuzz targets together (2000000), 0 for none
 # TILEVM_BUILD_ROOT    where the build folders go (build)
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,8 +18,8 @@ case "${1:-}" in
   *) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 jobs=${TILEVM_JOBS:-$(nproc 2>/dev/null || echo 2)}
-TILEVM_FUZZ_SECONDS=${TILEVM_FUZZ_SECONDS:-60}
-export TILEVM_FUZZ_SECONDS
+TILEVM_FUZZ_RUNS=${TILEVM_FUZZ_RUNS:-2000000}
+export TILEVM_FUZZ_RUNS
 root=${TILEVM_BUILD_ROOT:-build}
 passed=0
 failed=0
@@ -82,7 +82,7 @@ if [ "$quick" = no ]; then
   fi
   build asan ${compiler:+-DCMAKE_CXX_COMPILER="$(command -v "$compiler")"}
   labels='unit|files'
-  [ "$TILEVM_FUZZ_SECONDS" = 0 ] || labels="$labels|fuzz"
+  [ "$TILEVM_FUZZ_RUNS" = 0 ] || labels="$labels|fuzz"
   # Only reports of ours: memory that is still reachable when a program ends is freed by the system.
   export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
   tests asan -L "^($labels)\$"

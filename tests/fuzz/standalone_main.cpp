@@ -15,6 +15,7 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed);
 
 namespace {
 
@@ -64,7 +65,10 @@ Bytes mutate(Bytes input, const std::vector<Bytes>& pool, std::mt19937_64& rando
       }
     }
   }
-  if (input.size() > longest) input.resize(longest);
+  // Then the target's own changes, which know the form.
+  const size_t size = std::min(input.size(), longest);
+  input.resize(std::max(longest, size + 1));
+  input.resize(LLVMFuzzerCustomMutator(input.data(), size, longest, static_cast<unsigned>(random())));
   return input;
 }
 
@@ -72,6 +76,7 @@ Bytes mutate(Bytes input, const std::vector<Bytes>& pool, std::mt19937_64& rando
 
 int main(int argc, char** argv) {
   double seconds = 0;
+  size_t most_runs = SIZE_MAX;
   size_t longest = 65536;
   uint64_t seed = std::random_device{}();
   std::vector<std::filesystem::path> files;
@@ -80,6 +85,8 @@ int main(int argc, char** argv) {
     const auto value = [&](std::string_view name) { return arg.starts_with(name) ? argv[i] + name.size() : nullptr; };
     if (const char* v = value("-max_total_time=")) {
       seconds = std::atof(v);
+    } else if (const char* v5 = value("-runs=")) {
+      most_runs = std::strtoull(v5, nullptr, 10);
     } else if (const char* v2 = value("-max_len=")) {
       longest = std::strtoull(v2, nullptr, 10);
     } else if (const char* v3 = value("-seed=")) {
@@ -111,9 +118,9 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(seed);
   const auto stop = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   size_t runs = files.size();
-  for (; std::chrono::steady_clock::now() < stop; ++runs)
+  for (; runs < most_runs && std::chrono::steady_clock::now() < stop; ++runs)
     run(mutate(pool[random() % pool.size()], pool, random, longest));
-  std::printf("%zu runs, no failure\n", runs);
+  std::printf("stat::number_of_executed_units: %zu\n", runs);
   std::error_code ignored;
   std::filesystem::remove(artifact, ignored);
   return 0;

@@ -2,25 +2,42 @@
 // the same.
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "assembler/assembler.h"
+#include "tests/fuzz/budget.h"
+#include "tests/fuzz/mutate.h"
+#include "vm/ir/valid_module.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tile;
+  using fuzz::within;
   Diagnostics diags;
-  const Result<Module> module =
-      parse_text(std::make_shared<Source>("fuzz", std::string(reinterpret_cast<const char*>(data), size)), diags);
+  Result<Module> module = within("parse_text", size, [&] {
+    return parse_text(std::make_shared<Source>("fuzz", std::string(reinterpret_cast<const char*>(data), size)), diags);
+  });
   if (!module) {
     if (!diags.has_errors()) std::abort();
-    (void)render(diags);
+    within("render", size, [&] { return render(diags); });
     return 0;
   }
   const PrintOptions options{.debug_info = true};
-  const std::string printed = print_text(*module, options);
+  const std::string printed = within("print_text", size, [&] { return print_text(*module, options); });
   diags.clear();
-  const Result<Module> again = parse_text(std::make_shared<Source>("printed", printed), diags);
-  if (!again || print_text(*again, options) != printed) std::abort();
+  // A quarter of the inputs, for speed; the same ones always.
+  if (std::hash<std::string>{}(printed) % 4 == 0) {
+    const Result<Module> again = parse_text(std::make_shared<Source>("printed", printed), diags);
+    if (!again || print_text(*again, options) != printed) std::abort();
+  }
+  const Result<ValidModule> valid = within("validate", size, [&] { return validate(std::move(*module), diags); });
+  if (!valid && !diags.has_errors()) std::abort();
+  within("render", size, [&] { return render(diags); });
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  return tile::fuzz::mutate_text(data, size, max_size, seed);
 }
