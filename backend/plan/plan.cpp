@@ -60,6 +60,7 @@ class Planner {
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
+    for (InstId i = 0; i < f_.insts.size(); ++i) hand_on(i);
     if (!chosen("together", "off")) find_companions();
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_view(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_pointers(i);
@@ -214,7 +215,8 @@ class Planner {
         p.result = wgmma_result_layout(product->m_bits, product->n_bits, stream.group_bits);
         p.a = wgmma_a_layout(product->m_bits, product->k_bits, stream.group_bits);
         assign(f_.result(i), p.result);
-        assign(operands[0], p.a);
+        if (!product->shared_left) assign(operands[0], p.a);
+        if (stream.late_product == i) p.name += ", during the next trip";
         plan_.remarks.push_back({i, p.name, ""});
         plan_.mma.emplace(i, std::move(p));
         return;
@@ -393,6 +395,17 @@ class Planner {
     }
   }
 
+  /// What a product's tile is reshaped to keeps the product's layout up to the store, which rearranges it when it is narrow already.
+  void hand_on(InstId i) {
+    const Opcode op = f_.insts[i].op;
+    if (const auto it = plan_.mma.find(i); it != plan_.mma.end() && it->second.unit == MmaUnit::Group) products_.push_back(find(f_.result(i)));
+    if (op != Opcode::Reshape) return;
+    const ValueId s = f_.operands(i)[0], r = f_.result(i);
+    if (std::find(products_.begin(), products_.end(), find(s)) == products_.end() || assigned(r) || !assigned(s)) return;
+    assign(r, *layouts_[find(s)]);
+    products_.push_back(find(r));
+  }
+
   void propagate() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -435,6 +448,7 @@ class Planner {
   std::map<InstId, const RingPlan*> ring_of_;
   std::map<InstId, std::string> why_no_ring_;
   std::vector<InstId> loops_, ifs_;
+  std::vector<ValueId> products_;  // representatives of classes that hold tiles of wgmma
 };
 
 }  // namespace

@@ -79,6 +79,8 @@ struct RingPlan {
   /// Of the first stage: behind the barriers of all rings. Rings are never under way together, so their stages share memory, also with the
   /// scratch space.
   static constexpr uint32_t kFirstStage = 1024;
+  static constexpr uint32_t kSharedBytes = 227 * 1024;  ///< of a block
+  static constexpr unsigned kMaxStages = 6;
   [[nodiscard]] uint32_t end() const { return kFirstStage + stages * stage_bytes; }
 };
 
@@ -90,15 +92,25 @@ struct StreamPlan {
     size_t load = 0;                  ///< of the right operand: index into `loads`
     unsigned m_bits = 0, n_bits = 0, k_bits = 0;
     bool bf16 = false;
+    bool shared_left = false;         ///< the left operand does not change in the loop and lies in KernelPlan::lefts
   };
   InstId loop = kNone;
   std::vector<RingPlan::Operand> loads;
   std::vector<Product> products;
   unsigned group_bits = 0;
   unsigned stages = 0;
+  /// Every load has barriers of its own: behind `barriers` the full ones of the first load's stages, the empty ones, then the next load's.
+  /// Streams with as many loads share a ring: equal barriers, stages and bytes of a stage.
   uint32_t barriers = 0, stage_bytes = 0;
   std::vector<InstId> index_slice;
   std::vector<InstId> skipped;        ///< loads and what leads from them to the products
+  /// A product that runs while the next trip's first one is under way: only the next trip's same product reads its result. kNone: products
+  /// run in the order of the program. See plan_rotation().
+  InstId late_product = kNone;
+  unsigned late_carried = 0;          ///< position of its accumulator among the carried values
+  std::vector<InstId> late;           ///< what runs a trip late, in order; the product is the last
+  std::vector<InstId> late_only;      ///< the part of it that nothing else needs
+  std::vector<ValueId> crossing;      ///< values of a trip that `late` reads during the next one
   static constexpr unsigned element_bytes = 2;
   [[nodiscard]] uint32_t end() const { return RingPlan::kFirstStage + stages * stage_bytes; }
   [[nodiscard]] const Product* product(InstId mma) const {
@@ -125,6 +137,9 @@ struct KernelPlan {
   Facts facts;
   bool whole_tiles = true;                ///< accesses have code without masks for tiles that lie inside their arrays
   uint32_t ring_bytes = 0;                ///< barriers and the longest ring
+  /// Left operands of streams in shared memory, K-major; written where the value is made. Their offsets count from ring_bytes.
+  std::map<ValueId, RingPlan::Operand> lefts;
+  uint32_t left_bytes = 0;
   /// Warps of their own that fill the rings. They run the instructions `insts` only and know the values `values` only.
   struct Roles {
     std::vector<bool> insts;              ///< by InstId
@@ -132,6 +147,8 @@ struct KernelPlan {
   };
   std::optional<Roles> roles;
   unsigned blocks_per_sm = 1;             ///< that registers and shared memory shall leave room for
+  /// Blocks begin from the end of the first axis, where they have the most to do, for a group of the second axis at a time.
+  bool last_blocks_first = false;
   std::vector<Remark> remarks;
 
   [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }   ///< that compute
@@ -147,12 +164,24 @@ struct KernelPlan {
 /// warp_bits. Leaves `why` for products that it looked at in vain.
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why);
 
-/// What a producer of the plan's rings would have to run; nullopt if the kernel cannot have one.
-[[nodiscard]] std::optional<KernelPlan::Roles> find_roles(const Module& m, const Function& f, const KernelPlan& plan);
-
 /// The loads of loops that are made ahead; fills `ahead`. After layouts, rings and streams are known. `--plan ahead=off` for none,
 /// ahead=products for loops with products, too.
 void plan_loads_ahead(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
+
+/// Decides which part of a stream's body runs a trip late; leaves `late_product` alone if none can.
+void plan_rotation(const Module& m, const Function& f, StreamPlan& stream);
+
+/// Where the left operands of streams lie, how many stages they leave, how many blocks an SM holds.
+void plan_stream_resources(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
+
+/// Shared memory for the way of a product's tile to a store.
+[[nodiscard]] uint32_t store_bytes(const Module& m, const Function& f);
+
+/// What a producer of the plan's rings would have to run; nullopt if the kernel cannot have one.
+[[nodiscard]] std::optional<KernelPlan::Roles> find_roles(const Module& m, const Function& f, const KernelPlan& plan);
+
+/// Whether the trips of the plan's loops grow along the grid's first axis, in a kernel that cannot tell in which order its blocks run.
+[[nodiscard]] bool last_blocks_are_longest(const Module& m, const Function& f, const KernelPlan& plan);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

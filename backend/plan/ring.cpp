@@ -8,9 +8,7 @@
 namespace tile {
 namespace {
 
-constexpr uint32_t kSharedBytes = 227 * 1024;
 constexpr size_t kMaxRings = 8;                  // their barriers fill the first KiB
-constexpr unsigned kMaxStages = 6;
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
 
 class RingFinder {
@@ -69,8 +67,8 @@ class RingFinder {
     ring.b.offset = (ring.a.bytes() + 1023) & ~1023u;
     ring.stage_bytes = (ring.b.offset + ring.b.bytes() + 1023) & ~1023u;
     if (plan_.rings.size() + plan_.streams.size() == kMaxRings) return fail(why, "the kernel has eight rings already");
-    ring.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * kMaxStages;
-    ring.stages = std::min(kMaxStages, (kSharedBytes - RingPlan::kFirstStage) / ring.stage_bytes);
+    ring.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * RingPlan::kMaxStages;
+    ring.stages = std::min(RingPlan::kMaxStages, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / ring.stage_bytes);
     if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
     return ring;
   }
@@ -122,8 +120,7 @@ class RingFinder {
     }
     std::sort(stream.index_slice.begin(), stream.index_slice.end());
     stream.index_slice.erase(std::unique(stream.index_slice.begin(), stream.index_slice.end()), stream.index_slice.end());
-    stream.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * kMaxStages;
-    stream.stages = std::min(kMaxStages, (kSharedBytes - RingPlan::kFirstStage) / stream.stage_bytes);
+    stream.stages = std::min(RingPlan::kMaxStages, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / stream.stage_bytes);
     if (stream.stages < 2 || plan_.rings.size() + plan_.streams.size() == kMaxRings) return std::nullopt;
     return stream;
   }
@@ -387,9 +384,6 @@ Layout RingPlan::wgmma_layout() const {
   return tile::wgmma_layout(order, swapped ? 0 : n_bits, p_bits(), swapped ? n_bits : 0, q_bits(), group_bits);
 }
 
-namespace {
-
-/// Shared memory for the way of a product's tile to a store.
 uint32_t store_bytes(const Module& m, const Function& f) {
   uint32_t most = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
@@ -397,10 +391,12 @@ uint32_t store_bytes(const Module& m, const Function& f) {
     const TypeId type = f.type(f.operand(i, 0));
     const auto shape = m.types.shape_of(type);
     const unsigned bytes = info(m.types.element_of(type)).storage;
-    most = std::max(most, convert_bytes(element_bits(shape), bytes, std::max<uint32_t>(128, static_cast<uint32_t>(shape.back()) * bytes)));
+    most = std::max(most, bytes << element_bits(shape));
   }
   return most;
 }
+
+namespace {
 
 /// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
 /// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
@@ -419,10 +415,10 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
       small = small && !r.sync && registers <= 6;
       stage_bytes = std::max(stage_bytes, r.stage_bytes);
     }
-    const uint32_t half = (kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
-    const uint32_t beside = (kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), kSharedBytes / 2)) / stage_bytes;
+    const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
+    const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2)) / stage_bytes;
     const std::string roles = key("roles");
-    unsigned most = kMaxStages;
+    unsigned most = RingPlan::kMaxStages;
     if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
     if (plan.roles) {
       most = beside;
@@ -462,9 +458,6 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       group_bits = stream->group_bits;
       groups_chosen = true;
       plan.warp_bits = 2 + group_bits;
-      if (const auto it = options.plan.find("stages"); it != options.plan.end())
-        stream->stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, stream->stages);
-      plan.ring_bytes = std::max(plan.ring_bytes, stream->end());
       plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
       plan.streams.emplace(i, *std::move(stream));
       continue;
@@ -482,6 +475,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     plan.rings.emplace(i, *std::move(ring));
   }
   plan_occupancy(m, f, options, plan);
+  plan_stream_resources(m, f, options, plan);
 }
 
 }  // namespace tile

@@ -17,19 +17,29 @@ class RoleFinder {
   }
 
   std::optional<KernelPlan::Roles> find() {
-    if (plan_.rings.empty() || !plan_.streams.empty() || leaves_early()) return std::nullopt;
+    if (leaves_early()) return std::nullopt;
+    std::map<InstId, std::vector<InstId>> loads;
     for (const auto& [loop, ring] : plan_.rings) {
-      if (ring.sync || !frame(loop)) return std::nullopt;
-      for (const InstId load : {ring.a.load, ring.b.load})
+      if (ring.sync) return std::nullopt;
+      loads[loop] = {ring.a.load, ring.b.load};
+    }
+    // The producer is ahead by whole runs of a loop, so that streams must not have their stages in the same place.
+    for (const auto& [loop, stream] : plan_.streams) {
+      if (!plan_.rings.empty() || stream.barriers != plan_.streams.begin()->second.barriers) return std::nullopt;
+      for (const auto& o : stream.loads) loads[loop].push_back(o.load);
+    }
+    for (const auto& [loop, of_loop] : loads) {
+      if (!frame(loop)) return std::nullopt;
+      for (const InstId load : of_loop)
         if (ordered(load)) return std::nullopt;
     }
-    for (const auto& [loop, ring] : plan_.rings) {
+    for (const auto& [loop, of_loop] : loads) {
       roles_.insts[loop] = true;
       const auto operands = f_.operands(loop);
       for (size_t k = 0; k < 3; ++k)
         if (!need(operands[k])) return std::nullopt;
       inside_ = loop;
-      for (const InstId load : {ring.a.load, ring.b.load})
+      for (const InstId load : of_loop)
         for (const ValueId v : f_.group(load, 1))
           if (!need(v)) return std::nullopt;
       inside_ = kNone;
@@ -106,7 +116,7 @@ class RoleFinder {
       const Region& r = f_.region(i);
       if (v < r.first_arg || v >= r.first_arg + r.arg_count) continue;
       if (i == inside_) return v == r.first_arg;
-      if (!roles_.insts[i] || plan_.rings.contains(i)) return false;
+      if (!roles_.insts[i] || plan_.rings.contains(i) || plan_.streams.contains(i)) return false;
       if (v == r.first_arg) return true;
       const uint32_t k = v - r.first_arg - 1;
       const InstId last = f_.last_of(r);

@@ -262,6 +262,10 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
                          "the kernel needs " + std::to_string(result->kernel.shared_bytes) + " bytes of shared memory, a block of " + target.name + " has " +
                              std::to_string(target.max_shared()),
                          "use smaller tiles");
+    if (plan.roles && !options.plan.contains("roles")) {
+      options.plan["roles"] = "off";
+      continue;
+    }
     unsigned stages = 0;
     uint32_t stage_bytes = 0;
     const auto longest = [&](const auto& ring) {
@@ -280,7 +284,7 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "mma", "roles", "stages", "tma", "together", "warps", "whole",
+      "ahead", "blocks", "left", "mma", "order", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;

@@ -52,8 +52,9 @@ class HopperOps {
   /// of the phase under way or of the one before. A ring's first wait for an empty stage is left out, not asked with
   /// phase -1.
   virtual void mbarrier_wait(Value* bar, Value* phase) = 0;
-  /// Makes this thread's writes to shared memory, and those it knows of, visible to bulk copies and wgmma.
-  virtual void fence_proxy_async() = 0;
+  /// Makes this thread's writes to shared memory, and those it knows of, visible to bulk copies and wgmma; those to global memory, too, unless
+  /// `shared_only`.
+  virtual void fence_proxy_async(bool shared_only = false) = 0;
 
   // --- bulk tensor copies, by one thread. `map`: i64, address of the tensor map; coordinates i32, innermost first ---
   virtual void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) = 0;

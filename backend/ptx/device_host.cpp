@@ -135,7 +135,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
   void mbarrier_arrive(Value* bar) override { call("emu_mbarrier_arrive", {bar, b.getInt32(0)}); }
   void mbarrier_arrive_expect(Value* bar, Value* n) override { call("emu_mbarrier_arrive", {bar, n}); }
   void mbarrier_wait(Value* bar, Value* phase) override { call("emu_mbarrier_wait", {bar, phase}); }
-  void fence_proxy_async() override { call("emu_fence_async", {}); }
+  void fence_proxy_async(bool) override { call("emu_fence_async", {}); }
 
   void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) override {
     store_all(at, buffer(0));

@@ -214,7 +214,9 @@ class PtxDevice final : public DeviceOps, public HopperOps {
              "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}",
              "r,r,~{memory}", {bar, b.CreateAnd(phase, 1)}, true);
   }
-  void fence_proxy_async() override { asm_call(b.getVoidTy(), "fence.proxy.async;", "~{memory}", {}, true); }
+  void fence_proxy_async(bool shared_only) override {
+    asm_call(b.getVoidTy(), shared_only ? "fence.proxy.async.shared::cta;" : "fence.proxy.async;", "~{memory}", {}, true);
+  }
 
   void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) override {
     Values args{shared, map, bar};

@@ -47,7 +47,7 @@ bool lower_control(Lowering& x, InstId i) {
       }
       return true;
     case Opcode::GetTileBlockId:
-      for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.d.block_id(k)});
+      for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.block_id(k)});
       return true;
     case Opcode::GetNumTileBlocks:
       for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.d.grid_size(k)});

@@ -19,7 +19,13 @@ void prepare_rings(Lowering& x) {
     x.ring_position_.emplace(loop, v);
   };
   for (const auto& [loop, r] : x.plan.rings) position(loop);
-  for (const auto& [loop, r] : x.plan.streams) position(loop);
+  // Streams that share a ring go on counting where the one before has stopped.
+  std::map<uint32_t, InstId> ring_of;
+  for (const auto& [loop, r] : x.plan.streams) {
+    const auto [it, is_new] = ring_of.emplace(r.barriers, loop);
+    if (is_new) position(loop);
+    if (!is_new) x.ring_position_.emplace(loop, x.ring_position_.at(it->second));
+  }
   x.if_then(x.b.CreateICmpEQ(x.thread(), x.i32(0)), [&] {
     const auto init = [&](const auto& r, unsigned readers) {
       for (unsigned s = 0; s < r.stages; ++s) {
@@ -28,7 +34,7 @@ void prepare_rings(Lowering& x) {
       }
     };
     for (const auto& [loop, r] : x.plan.rings) init(r, r.sync || r.p_registers ? 1u << x.plan.warp_bits : 1u << r.group_bits);
-    for (const auto& [loop, r] : x.plan.streams) init(r, 1u << r.group_bits);
+    for (const auto& [barriers, loop] : ring_of) prepare_stream(x, x.plan.streams.at(loop));
     h.fence_mbarrier_init();
   });
   x.barrier();

@@ -58,12 +58,32 @@ struct Trips {
 
 [[nodiscard]] Trips loop_trips(Lowering& x, InstId i);
 
+/// Starts the copies of an operand to a stage; the values that its indices need are at hand.
+inline void copy_operand(Lowering& x, const RingPlan::Operand& o, unsigned element_bytes, Value* to, Value* full) {
+  llvm::IRBuilder<>& b = x.b;
+  const auto index = x.f.group(o.load, 1);
+  const auto& tile = x.m.types.get(x.f.type(x.f.operand(o.load, 0))).shape;
+  Values start;
+  for (const int k : o.tile_dim) {
+    if (k < 0) {
+      start.push_back(x.i32(0));
+      continue;
+    }
+    Value* n = b.CreateZExtOrTrunc(x.scalar(index[static_cast<size_t>(k)]), b.getInt32Ty());
+    start.push_back(b.CreateMul(n, x.i32(tile[static_cast<size_t>(k)])));
+  }
+  for (uint32_t p = 0; p < o.panels; ++p) {
+    Values here = start;
+    if (p > 0) here[0] = b.CreateAdd(here[0], x.i32(p * o.row_bytes / element_bytes));
+    hopper_ops(x.d)->tma_load(x.map_address(o.map), here, b.CreateAdd(to, x.i32(o.offset + p * o.panel_bytes())), full);
+  }
+}
+
 /// Fills the stage of a trip; by the producer. False after an error.
 template <class Ring>
 bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* const> loads, const Trips& trips, Value* base, Value* trip) {
   llvm::IRBuilder<>& b = x.b;
   HopperOps& h = *hopper_ops(x.d);
-  llvm::Type* i32 = b.getInt32Ty();
   Value* number = b.CreateAdd(base, trip);
   Value* s = b.CreateURem(number, x.i32(r.stages));
   Value* round = b.CreateUDiv(number, x.i32(r.stages));
@@ -75,24 +95,7 @@ bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* c
   x.set(x.f.region(r.loop).first_arg, {b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, type), trips.step))});
   bool ok = true;
   for (const InstId k : r.index_slice) ok = ok && x.one(k);
-  for (const RingPlan::Operand* o : loads) {
-    const auto index = x.f.group(o->load, 1);
-    const auto& tile = x.m.types.get(x.f.type(x.f.operand(o->load, 0))).shape;
-    Values start;
-    for (const int k : o->tile_dim) {
-      if (k < 0) {
-        start.push_back(x.i32(0));
-        continue;
-      }
-      Value* n = b.CreateZExtOrTrunc(x.scalar(index[static_cast<size_t>(k)]), i32);
-      start.push_back(b.CreateMul(n, x.i32(tile[static_cast<size_t>(k)])));
-    }
-    for (uint32_t p = 0; p < o->panels; ++p) {
-      Values here = start;
-      if (p > 0) here[0] = b.CreateAdd(here[0], x.i32(p * o->row_bytes / r.element_bytes));
-      h.tma_load(x.map_address(o->map), here, b.CreateAdd(stage(x, r, s), x.i32(o->offset + p * o->panel_bytes())), full(x, r, s));
-    }
-  }
+  for (const RingPlan::Operand* o : loads) copy_operand(x, *o, r.element_bytes, stage(x, r, s), full(x, r, s));
   return ok;
 }
 
@@ -111,6 +114,9 @@ struct RingRun {
 
 /// Where byte `byte` of row `row` of an operand lies, from the start of the operand's panels, which are 1,024-byte aligned.
 [[nodiscard]] Value* swizzled(Lowering& x, const RingPlan::Operand& o, Value* row, Value* byte);
+
+/// Initialises the barriers of a stream's ring; by one thread.
+void prepare_stream(Lowering& x, const StreamPlan& r);
 
 /// The stages of `trips` trips, by the thread that runs this.
 void fill_all(Lowering& x, Value* trips, const std::function<void(Value*)>& issue);

@@ -1,121 +1,464 @@
 // Loops that compute with their products: right operands come through stages as in a ring, everything else is code like any other.
+//
+// A stream whose plan names a late product runs that one during the next trip: its first product is issued before the late one of the trip
+// before, so that the matrix unit has work while the threads compute. What the late part needs of its own trip is carried over in variables.
 #include <algorithm>
 
 #include "backend/ptx/lower_ring.h"
 
 namespace tile {
 
-bool lower_stream_loop(Lowering& x, InstId i, const StreamPlan& r) {
-  const Function& f = x.f;
-  llvm::IRBuilder<>& b = x.b;
-  HopperOps& h = *hopper_ops(x.d);
-  const auto inits = f.operands(i).subspan(3);
-  const Region& body = f.region(i);
-  const Trips trips = loop_trips(x, i);
-  x.settle_for_bulk_copies();
-  Value* base = x.load(x.ring_position_.at(i));
-  Value* producer = b.CreateICmpEQ(x.thread(), x.i32(0));
-  bool ok = true;
-  std::vector<const RingPlan::Operand*> loads;
-  for (const auto& o : r.loads) loads.push_back(&o);
-  const auto issue = [&](Value* trip) { ok = fill_stage(x, r, loads, trips, base, trip) && ok; };
-  fill_first(x, producer, trips.count, r.stages, issue);
+namespace {
 
-  Lowering::Frame frame{i, {}, {}, x.block("latch"), x.block("endfor")};
-  std::vector<ValueId> args;
-  for (uint32_t k = 0; k < inits.size(); ++k) {
-    args.push_back(body.first_arg + 1 + k);
-    frame.args.push_back(carried_vars(x, args.back()));
-  }
-  for (uint32_t k = 0; k < inits.size(); ++k)
-    if (x.is_tile(args[k])) store_carried(x, args[k], frame.args[k], x.get(inits[k], x.layout(args[k])));
-  const auto trip_var = x.var(b.getInt32Ty());
-  x.store(trip_var, x.i32(0));
-  llvm::BasicBlock* top = x.block("stream");
-  b.CreateCondBr(b.CreateICmpNE(trips.count, x.i32(0)), top, frame.after);
-  b.SetInsertPoint(top);
-  Value* trip = x.load(trip_var);
-  llvm::Type* type = trips.lower->getType();
-  Value* iv = b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, type), trips.step));
-  x.set(body.first_arg, {iv});
-  for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
-  Value* number = b.CreateAdd(base, trip);
-  Value* s = b.CreateURem(number, x.i32(r.stages));
-  h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
-  const StreamPlan* outer = x.stream_;
-  Value* outer_stage = x.stream_stage_;
-  x.stream_ = &r;
-  x.stream_stage_ = stage(x, r, s);
-  const Lowering::Pending before = x.pending_;
-  x.pending_ = {true, true, true};
-  x.loops_.push_back(frame);
-  bool ended = false;
-  if (!x.region(body, &ended)) return false;
-  x.loops_.pop_back();
-  x.pending_ = x.pending_ | before;  // the body may not run at all
-  x.pending_.shared = true;          // other warps may still read this loop's stages
-  x.stream_ = outer;
-  x.stream_stage_ = outer_stage;
-  if (!ended) b.CreateBr(frame.next);
-  b.SetInsertPoint(frame.next);
-  // Every product has waited for its result, so the stage is read.
-  x.if_then(b.CreateICmpEQ(b.CreateAnd(x.thread(), x.i32(127)), x.i32(0)), [&] { h.mbarrier_arrive(empty(x, r, s)); });
-  Value* ahead = b.CreateAdd(trip, x.i32(r.stages - 1));
-  x.if_then(b.CreateAnd(producer, b.CreateAnd(b.CreateICmpNE(trip, x.i32(0)), b.CreateICmpULT(ahead, trips.count))), [&] { issue(ahead); });
-  h.warp_sync();
-  Value* next = b.CreateAdd(trip, x.i32(1));
-  x.store(trip_var, next);
-  b.CreateCondBr(b.CreateICmpULT(next, trips.count), top, frame.after);
-  b.SetInsertPoint(frame.after);
-  x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
-  for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
-    if (x.is_tile(f.result(i, k))) x.set(f.result(i, k), x.convert(load_carried(x, args[k], frame.args[k]), x.element(args[k]), x.layout(args[k]), x.layout(f.result(i, k)), element_bits(x.shape(args[k]))));
-  return ok;
+Value* barrier_at(Lowering& x, const StreamPlan& r, size_t load, bool is_empty, Value* s) {
+  const uint32_t first = r.barriers + 8 * r.stages * static_cast<uint32_t>(2 * load + (is_empty ? 1 : 0));
+  return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(first)), x.b.CreateShl(s, x.i32(3)));
 }
 
-bool lower_stream_product(Lowering& x, InstId i) {
-  llvm::IRBuilder<>& b = x.b;
-  HopperOps& h = *hopper_ops(x.d);
-  const StreamPlan& r = *x.stream_;
-  const StreamPlan::Product& p = *r.product(i);
-  const MmaPlan& plan = x.plan.mma.at(i);
-  const auto operands = x.f.operands(i);
-  // Two elements of K in a word; the bits that follow count the fragment's words, then steps of K, then blocks of 64 rows.
-  const Values a = x.get(operands[0], plan.a);
-  Values words;
-  for (size_t k = 0; k < a.size(); k += 2) {
-    const auto bits = [&](Value* v) { return b.CreateZExt(b.CreateBitCast(v, b.getInt16Ty()), b.getInt32Ty()); };
-    words.push_back(b.CreateOr(bits(a[k]), b.CreateShl(bits(a[k + 1]), 16)));
-  }
-  const unsigned steps = 1u << (p.k_bits - 4), blocks = 1u << (p.m_bits - 6 - r.group_bits), n = 1u << p.n_bits;
-  const bool from_zero = x.is_zero(operands[2]);
-  std::vector<WgmmaAccumulator> acc;
-  std::vector<WgmmaAccumulator*> in_flight;
-  for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(p.bf16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
-  const size_t regs = acc[0].registers();
-  const Values init = from_zero ? Values() : x.get(operands[2], plan.result);
-  for (unsigned k = 0; k < blocks; ++k) {
-    if (!from_zero) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
-    in_flight.push_back(&acc[k]);
-  }
-  const RingPlan::Operand& o = r.loads[p.load];
-  const Walk w = walk(o, n);
-  Value* from = b.CreateAdd(x.stream_stage_, x.i32(o.offset));
-  h.wgmma_fence();
-  for (unsigned k = 0; k < steps; ++k)
-    for (unsigned m = 0; m < blocks; ++m) {
-      const size_t at = (size_t{m} * steps + k) * 4;
-      h.wgmma(acc[m], {nullptr, Values(words.begin() + static_cast<std::ptrdiff_t>(at), words.begin() + static_cast<std::ptrdiff_t>(at + 4)), false, false},
-              {descriptor(x, from, w.offset(k), w.fields), {}, o.mn_major, false}, from_zero && k == 0 ? static_cast<Value*>(b.getFalse()) : nullptr);
+}  // namespace
+
+void prepare_stream(Lowering& x, const StreamPlan& r) {
+  for (size_t load = 0; load < r.loads.size(); ++load)
+    for (unsigned s = 0; s < r.stages; ++s) {
+      hopper_ops(x.d)->mbarrier_init(barrier_at(x, r, load, false, x.i32(s)), 1);
+      hopper_ops(x.d)->mbarrier_init(barrier_at(x, r, load, true, x.i32(s)), 1u << r.group_bits);
     }
-  h.wgmma_commit();
-  h.wgmma_wait(0, in_flight);
-  Values out;
-  for (auto& one : acc)
-    for (Value* v : h.wgmma_read(one)) out.push_back(v);
-  const ValueId result = x.f.result(i);
-  x.set(result, x.convert(out, x.element(result), plan.result, x.layout(result), element_bits(x.shape(result))));
-  return true;
+}
+
+class StreamRun {
+ public:
+  StreamRun(Lowering& x, InstId loop, const StreamPlan& r)
+      : x_(x), b_(x.b), h_(*hopper_ops(x.d)), loop_(loop), r_(r), body_(x.f.region(loop)), trips_(loop_trips(x, loop)) {
+    for (InstId i = body_.begin; i < body_.end; i = x.f.insts[i].next) {
+      if (r.product(i)) straight_.push_back(i);
+    }
+    if (x.producing()) return;
+    const auto inits = x.f.operands(loop).subspan(3);
+    for (uint32_t k = 0; k < inits.size(); ++k) {
+      args_.push_back(body_.first_arg + 1 + k);
+      carried_.push_back(carried_vars(x, args_.back()));
+    }
+  }
+
+  bool run() {
+    if (!x_.plan.roles) x_.settle_for_bulk_copies();
+    base_ = x_.load(x_.ring_position_.at(loop_));
+    if (x_.producing()) {
+      fill_all(x_, trips_.count, [&](Value* trip) { fill(trip); });
+      x_.store(x_.ring_position_.at(loop_), b_.CreateAdd(base_, trips_.count));
+      return ok_;
+    }
+    speaker_ = b_.CreateICmpEQ(b_.CreateAnd(x_.thread(), x_.i32(127)), x_.i32(0));
+    group_ = h_.warp_uniform(b_.CreateLShr(x_.warp(), x_.i32(2)));
+    if (!x_.plan.roles) {
+      producer_ = b_.CreateICmpEQ(x_.thread(), x_.i32(0));
+      fill_first(x_, producer_, trips_.count, r_.stages, [&](Value* trip) { fill(trip); });
+    }
+    const auto inits = x_.f.operands(loop_).subspan(3);
+    for (uint32_t k = 0; k < inits.size(); ++k)
+      if (x_.is_tile(args_[k])) store_carried(x_, args_[k], carried_[k], x_.get(inits[k], x_.layout(args_[k])));
+    const StreamPlan* outer = x_.stream_;
+    StreamRun* outer_run = x_.stream_run_;
+    x_.stream_ = &r_;
+    x_.stream_run_ = this;
+    const Lowering::Pending before = x_.pending_;
+    x_.pending_ = {true, before.writes, before.shared};  // what earlier trips may have done: the body writes nothing
+    after_ = x_.block("endfor");
+    const bool done = r_.late_product == kNone ? in_order() : rotated();
+    if (!done || !ok_) return false;
+    x_.pending_ = x_.pending_ | before;  // the body may not run at all
+    // Other warps may still read this loop's stages. The next run of its ring waits for its empty barriers.
+    for (const auto& [loop, other] : x_.plan.streams) x_.pending_.shared = x_.pending_.shared || other.barriers != r_.barriers;
+    x_.pending_.shared = x_.pending_.shared || !x_.plan.rings.empty();
+    x_.stream_ = outer;
+    x_.stream_run_ = outer_run;
+    b_.SetInsertPoint(after_);
+    x_.store(x_.ring_position_.at(loop_), b_.CreateAdd(base_, trips_.count));
+    for (uint32_t k = 0; k < x_.f.insts[loop_].result_count; ++k) {
+      const ValueId result = x_.f.result(loop_, k);
+      if (x_.is_tile(result))
+        x_.set(result, x_.convert(load_carried(x_, args_[k], carried_[k]), x_.element(args_[k]), x_.layout(args_[k]), x_.layout(result), element_bits(x_.shape(args_[k]))));
+    }
+    return true;
+  }
+
+  /// Emits a product of the body.
+  bool product(InstId i) {
+    Issued p = issue(i);
+    if (!behind_issue_) {
+      finish(p, 0);
+      return true;
+    }
+    const auto then = std::move(behind_issue_);
+    behind_issue_ = nullptr;
+    const unsigned more = then();
+    finish(p, more);
+    return true;
+  }
+
+ private:
+  struct Issued {
+    InstId mma;
+    std::vector<WgmmaAccumulator> accumulators;
+    Values left;
+    std::vector<WgmmaAccumulator*> in_flight;
+  };
+  struct Crossing {
+    ValueId value;
+    bool pairs;                         ///< two 16-bit elements in a variable
+    std::vector<Lowering::Var> vars;
+  };
+
+  Value* number(Value* trip) { return b_.CreateAdd(base_, trip); }
+  /// Where a trip's tiles lie, and the round of its stage.
+  struct Place {
+    Value *stage, *round, *address;
+  };
+  Place place_of(Value* trip) {
+    Value* s = b_.CreateURem(number(trip), x_.i32(r_.stages));
+    return {s, b_.CreateUDiv(number(trip), x_.i32(r_.stages)), stage(x_, r_, s)};
+  }
+  bool straight(InstId product) const { return std::find(straight_.begin(), straight_.end(), product) != straight_.end(); }
+  void wait(const StreamPlan::Product& p) { h_.mbarrier_wait(barrier_at(x_, r_, p.load, false, place_.stage), place_.round); }
+  Value* variable(Value* trip) {
+    llvm::Type* type = trips_.lower->getType();
+    return b_.CreateAdd(trips_.lower, b_.CreateMul(b_.CreateZExtOrTrunc(trip, type), trips_.step));
+  }
+  void enter(Value* trip) {
+    x_.set(body_.first_arg, {variable(trip)});
+    place_ = place_of(trip);
+    // A product in a branch may not come to its wait; a stage that is not waited for is passed a phase early later on.
+    for (const auto& p : r_.products)
+      if (!straight(p.mma)) wait(p);
+  }
+  void release(const StreamPlan::Product& p, const Place& at) {
+    x_.if_then(speaker_, [&] { h_.mbarrier_arrive(barrier_at(x_, r_, p.load, true, at.stage)); });
+  }
+
+  /// Fills the stage of a trip; by the producer. Values of the body that the indices need are those of that trip only here.
+  void fill(Value* trip) {
+    std::vector<std::pair<ValueId, Values>> saved{{body_.first_arg, x_.own(body_.first_arg)}};
+    for (const InstId k : r_.index_slice)
+      for (uint32_t n = 0; n < x_.f.insts[k].result_count; ++n) saved.emplace_back(x_.f.result(k, n), x_.own(x_.f.result(k, n)));
+    x_.set(body_.first_arg, {variable(trip)});
+    for (const InstId k : r_.index_slice) ok_ = x_.one(k) && ok_;
+    const Place at = place_of(trip);
+    for (size_t k = 0; k < r_.loads.size(); ++k) {
+      const RingPlan::Operand& o = r_.loads[k];
+      Value* ready = barrier_at(x_, r_, k, false, at.stage);
+      x_.if_then(b_.CreateICmpNE(at.round, x_.i32(0)), [&] { h_.mbarrier_wait(barrier_at(x_, r_, k, true, at.stage), b_.CreateSub(at.round, x_.i32(1))); });
+      h_.mbarrier_arrive_expect(ready, x_.i32(o.bytes()));
+      copy_operand(x_, o, StreamPlan::element_bytes, at.address, ready);
+    }
+    for (auto& [v, regs] : saved) x_.set(v, std::move(regs));
+  }
+  /// Fills the stage of trip - 1 again, where there was one and there is a trip for it. Its readers are done with it or soon will be.
+  void refill_before(Value* trip) { refill(b_.CreateAdd(trip, x_.i32(r_.stages - 1)), b_.CreateICmpNE(trip, x_.i32(0))); }
+  void refill(Value* ahead, Value* condition) {
+    if (!producer_) return;
+    x_.if_then(b_.CreateAnd(producer_, b_.CreateAnd(condition, b_.CreateICmpULT(ahead, trips_.count))), [&] { fill(ahead); });
+    h_.warp_sync();
+  }
+
+  bool in_order() {
+    Lowering::Frame frame{loop_, carried_, {}, x_.block("latch"), after_};
+    const auto trip_var = x_.var(b_.getInt32Ty());
+    x_.store(trip_var, x_.i32(0));
+    llvm::BasicBlock* top = x_.block("stream");
+    b_.CreateCondBr(b_.CreateICmpNE(trips_.count, x_.i32(0)), top, after_);
+    b_.SetInsertPoint(top);
+    Value* trip = x_.load(trip_var);
+    for (size_t k = 0; k < args_.size(); ++k) x_.set(args_[k], load_carried(x_, args_[k], carried_[k]));
+    enter(trip);
+    behind_issue_ = [&] {
+      refill_before(trip);
+      return 0u;
+    };
+    // A product in a branch would leave its refill there.
+    const bool straight_first = first_is_straight();
+    if (!straight_first) behind_issue_ = nullptr;
+    x_.loops_.push_back(frame);
+    bool ended = false;
+    if (!x_.region(body_, &ended)) return false;
+    x_.loops_.pop_back();
+    if (!ended) b_.CreateBr(frame.next);
+    b_.SetInsertPoint(frame.next);
+    // Every product has waited for its result, so the stage is read.
+    for (const auto& p : r_.products)
+      if (!straight(p.mma)) release(p, place_);
+    if (!straight_first) refill_before(trip);
+    h_.warp_sync();
+    Value* next = b_.CreateAdd(trip, x_.i32(1));
+    x_.store(trip_var, next);
+    b_.CreateCondBr(b_.CreateICmpULT(next, trips_.count), top, after_);
+    return true;
+  }
+
+  bool first_is_straight() const {
+    for (InstId i = body_.begin; i < body_.end; i = x_.f.insts[i].next) {
+      if (r_.product(i)) return true;
+      if (x_.f.insts[i].op == Opcode::If || x_.f.insts[i].op == Opcode::For || x_.f.insts[i].op == Opcode::Loop) return false;
+    }
+    return false;
+  }
+
+  bool rotated() {
+    for (const ValueId v : r_.crossing) {
+      Crossing c{v, x_.is_tile(v) && info(x_.element(v)).storage == 2 && x_.layout(v).registers() % 2 == 0, {}};
+      const size_t n = x_.layout(v).registers();
+      for (size_t k = 0; k < (c.pairs ? n / 2 : n); ++k) c.vars.push_back(x_.var(c.pairs ? b_.getInt32Ty() : memory_type(b_.getContext(), x_.element(v))));
+      crossing_.push_back(std::move(c));
+    }
+    const auto trip_var = x_.var(b_.getInt32Ty());
+    x_.store(trip_var, x_.i32(0));
+    llvm::BasicBlock *first = x_.block("stream.first"), *top = x_.block("stream"), *last = x_.block("stream.last");
+    b_.CreateCondBr(b_.CreateICmpNE(trips_.count, x_.i32(0)), first, after_);
+
+    b_.SetInsertPoint(first);
+    load_early_args();
+    enter(x_.i32(0));
+    if (!early()) return false;
+    store_early();
+    Value* final = b_.CreateSub(trips_.count, x_.i32(1));
+    b_.CreateCondBr(b_.CreateICmpNE(final, x_.i32(0)), top, last);
+
+    // Trip `trip` in its late part, trip + 1 in its early one.
+    b_.SetInsertPoint(top);
+    Value* trip = x_.load(trip_var);
+    Value* next = b_.CreateAdd(trip, x_.i32(1));
+    const auto crossed = load_crossing();
+    load_early_args();
+    enter(next);
+    Issued late{};
+    behind_issue_ = [&] {
+      late = issue_late(trip, crossed);
+      // Of two stages, both are in use until the late part is done.
+      if (r_.stages > 2) refill_before(trip);
+      return 1u;
+    };
+    if (!early()) return false;
+    finish_late(late);
+    store_early();
+    if (r_.stages == 2) refill(b_.CreateAdd(trip, x_.i32(2)), b_.getTrue());
+    h_.warp_sync();
+    x_.store(trip_var, next);
+    b_.CreateCondBr(b_.CreateICmpULT(next, final), top, last);
+
+    b_.SetInsertPoint(last);
+    Issued rest = issue_late(final, load_crossing());
+    finish_late(rest);
+    h_.warp_sync();
+    b_.CreateBr(after_);
+    return true;
+  }
+
+  /// All of the body but what is late only.
+  bool early() {
+    for (InstId i = body_.begin; i < body_.end; i = x_.f.insts[i].next) {
+      if (x_.f.insts[i].op == Opcode::Continue) break;
+      if (std::find(r_.late_only.begin(), r_.late_only.end(), i) != r_.late_only.end()) continue;
+      if (!emit(i)) return false;
+    }
+    return true;
+  }
+  bool emit(InstId i) {
+    x_.d.site = i;
+    if (x_.locate) x_.locate(i);
+    return x_.one(i);
+  }
+  void load_early_args() {
+    for (size_t k = 0; k < args_.size(); ++k)
+      if (k != r_.late_carried) x_.set(args_[k], load_carried(x_, args_[k], carried_[k]));
+  }
+  /// What the trip carries over, and what its late part will need. All is read before any is written.
+  void store_early() {
+    InstId end = body_.begin;
+    while (x_.f.insts[end].op != Opcode::Continue) end = x_.f.insts[end].next;
+    const auto next = x_.f.operands(end);
+    std::vector<Values> values(args_.size());
+    for (size_t k = 0; k < args_.size(); ++k)
+      if (k != r_.late_carried && x_.is_tile(args_[k])) values[k] = x_.get(next[k], x_.layout(args_[k]));
+    for (const Crossing& c : crossing_) {
+      const Values& regs = x_.own(c.value);
+      for (size_t k = 0; k < c.vars.size(); ++k) x_.store(c.vars[k], c.pairs ? pair(regs[2 * k], regs[2 * k + 1]) : to_memory(x_.d, x_.element(c.value), regs[k]));
+    }
+    for (size_t k = 0; k < args_.size(); ++k)
+      if (k != r_.late_carried && x_.is_tile(args_[k])) store_carried(x_, args_[k], carried_[k], values[k]);
+  }
+  std::vector<std::pair<ValueId, Values>> load_crossing() {
+    std::vector<std::pair<ValueId, Values>> out;
+    for (const Crossing& c : crossing_) {
+      Values regs;
+      const ElementType e = x_.element(c.value);
+      for (const auto& v : c.vars) {
+        Value* word = x_.load(v);
+        if (!c.pairs) {
+          regs.push_back(from_memory(x_.d, e, word));
+          continue;
+        }
+        regs.push_back(from_memory(x_.d, e, b_.CreateTrunc(word, b_.getInt16Ty())));
+        regs.push_back(from_memory(x_.d, e, b_.CreateTrunc(b_.CreateLShr(word, 16), b_.getInt16Ty())));
+      }
+      out.emplace_back(c.value, std::move(regs));
+    }
+    return out;
+  }
+
+  /// The late part of a trip up to its product, which is issued. The values of other trips are left as they were.
+  Issued issue_late(Value* trip, const std::vector<std::pair<ValueId, Values>>& crossed) {
+    const ValueId accumulator = args_[r_.late_carried];
+    std::vector<std::pair<ValueId, Values>> saved;
+    for (const auto& [v, regs] : crossed) {
+      saved.emplace_back(v, x_.own(v));
+      x_.set(v, regs);
+    }
+    for (const InstId i : r_.late) saved.emplace_back(x_.f.result(i), x_.own(x_.f.result(i)));
+    x_.set(accumulator, load_carried(x_, accumulator, carried_[r_.late_carried]));
+    const Place early = place_;
+    place_ = late_place_ = place_of(trip);
+    Issued out{};
+    for (const InstId i : r_.late) {
+      if (i == r_.late_product) {
+        x_.d.site = i;
+        out = issue(i);
+      } else {
+        ok_ = emit(i) && ok_;
+      }
+    }
+    place_ = early;
+    for (auto& [v, regs] : saved) x_.set(v, std::move(regs));
+    return out;
+  }
+  void finish_late(Issued& late) {
+    const ValueId accumulator = args_[r_.late_carried], result = x_.f.result(r_.late_product);
+    const Place early = place_;
+    place_ = late_place_;
+    finish(late, 0);
+    place_ = early;
+    store_carried(x_, accumulator, carried_[r_.late_carried], x_.get(result, x_.layout(accumulator)));
+  }
+
+  Value* pair(Value* low, Value* high) {
+    const auto bits = [&](Value* v) { return b_.CreateZExt(b_.CreateBitCast(v, b_.getInt16Ty()), b_.getInt32Ty()); };
+    return b_.CreateOr(bits(low), b_.CreateShl(bits(high), 16));
+  }
+
+  /// Issues a product from the stage at hand.
+  Issued issue(InstId i) {
+    const StreamPlan::Product& p = *r_.product(i);
+    const MmaPlan& plan = x_.plan.mma.at(i);
+    const auto operands = x_.f.operands(i);
+    const unsigned steps = 1u << (p.k_bits - 4), blocks = 1u << (p.m_bits - 6 - r_.group_bits), n = 1u << p.n_bits;
+    Issued out{i, {}, {}, {}};
+    Walk left{};
+    Value* left_at = nullptr;
+    if (p.shared_left) {
+      const RingPlan::Operand& o = x_.plan.lefts.at(operands[0]);
+      left = walk(o, 64);
+      left_at = b_.CreateAdd(left_base(x_, o), b_.CreateMul(group_, x_.i32(left.block * blocks)));
+    } else {
+      // Two elements of K in a word; the bits that follow count the fragment's words, then steps of K, then blocks of 64 rows.
+      const Values a = x_.get(operands[0], plan.a);
+      for (size_t k = 0; k < a.size(); k += 2) out.left.push_back(pair(a[k], a[k + 1]));
+    }
+    const bool from_zero = x_.is_zero(operands[2]);
+    for (unsigned k = 0; k < blocks; ++k) out.accumulators.push_back(h_.wgmma_accumulator(p.bf16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
+    const size_t regs = out.accumulators[0].registers();
+    const Values init = from_zero ? Values() : x_.get(operands[2], plan.result);
+    for (unsigned k = 0; k < blocks && !from_zero; ++k) h_.wgmma_write(out.accumulators[k], std::span(init).subspan(k * regs, regs));
+    const RingPlan::Operand& o = r_.loads[p.load];
+    const Walk w = walk(o, n);
+    Value* from = b_.CreateAdd(place_.address, x_.i32(o.offset));
+    if (straight(i)) wait(p);
+    h_.wgmma_fence();
+    for (unsigned k = 0; k < steps; ++k)
+      for (unsigned m = 0; m < blocks; ++m) {
+        WgmmaOperand a;
+        if (p.shared_left) {
+          a.descriptor = descriptor(x_, left_at, left.offset(k) + m * left.block, left.fields);
+        } else {
+          const auto at = out.left.begin() + static_cast<std::ptrdiff_t>((size_t{m} * steps + k) * 4);
+          a.registers.assign(at, at + 4);
+        }
+        h_.wgmma(out.accumulators[m], a, {descriptor(x_, from, w.offset(k), w.fields), {}, o.mn_major, false},
+                 from_zero && k == 0 ? static_cast<Value*>(b_.getFalse()) : nullptr);
+      }
+    h_.wgmma_commit();
+    return out;
+  }
+
+  /// Waits until at most `pending` later products are under way, and takes the result.
+  void finish(Issued& p, unsigned pending) {
+    const MmaPlan& plan = x_.plan.mma.at(p.mma);
+    std::vector<WgmmaAccumulator*> in_flight;
+    for (auto& a : p.accumulators) in_flight.push_back(&a);
+    h_.wgmma_wait(pending, in_flight, p.left);
+    if (straight(p.mma)) release(*r_.product(p.mma), place_);
+    Values out;
+    for (auto& one : p.accumulators)
+      for (Value* v : h_.wgmma_read(one)) out.push_back(v);
+    const ValueId result = x_.f.result(p.mma);
+    x_.set(result, x_.convert(out, x_.element(result), plan.result, x_.layout(result), element_bits(x_.shape(result))));
+  }
+
+ public:
+  static Value* left_base(Lowering& x, const RingPlan::Operand& o) { return x.b.CreateAdd(x.shared_base(), x.i32(x.plan.ring_bytes + o.offset)); }
+
+ private:
+  Lowering& x_;
+  llvm::IRBuilder<>& b_;
+  HopperOps& h_;
+  InstId loop_;
+  const StreamPlan& r_;
+  const Region& body_;
+  Trips trips_;
+  std::vector<InstId> straight_;            ///< products that every trip comes to
+  Place place_{}, late_place_{};
+  std::vector<ValueId> args_;
+  std::vector<std::vector<Lowering::Var>> carried_;
+  std::vector<Crossing> crossing_;
+  std::function<unsigned()> behind_issue_;  ///< runs once behind the next product's issue; gives the number of groups it has issued itself
+  Value *base_ = nullptr, *producer_ = nullptr, *speaker_ = nullptr, *group_ = nullptr;
+  llvm::BasicBlock* after_ = nullptr;
+  bool ok_ = true;
+};
+
+bool lower_stream_loop(Lowering& x, InstId i, const StreamPlan& r) { return StreamRun(x, i, r).run(); }
+
+bool lower_stream_product(Lowering& x, InstId i) { return x.stream_run_->product(i); }
+
+void write_left(Lowering& x, ValueId v) {
+  const RingPlan::Operand& o = x.plan.lefts.at(v);
+  const Layout& l = x.layout(v);
+  const Values& regs = x.own(v);
+  llvm::IRBuilder<>& b = x.b;
+  const unsigned k_bits = log2_of(o.row_bytes * o.panels / 2);
+  // Bits of the element number go to bits of the place, so that the places of thread and register are joined by exclusive or; the swizzle
+  // of the join is the join of the swizzles.
+  const uint32_t in_panel = o.row_bytes - 1, mask = (1u << o.swizzle()) - 1;
+  const auto place = [&](uint32_t element) {
+    const uint32_t byte = (element & ((1u << k_bits) - 1)) * 2, row = element >> k_bits;
+    const uint32_t at = byte / o.row_bytes * o.panel_bytes() + row * o.row_bytes + (byte & in_panel);
+    return at ^ ((at >> 7 & mask) << 4);
+  };
+  Value* e = x.thread_element(l);
+  Value *byte = b.CreateShl(b.CreateAnd(e, x.i32((1 << k_bits) - 1)), 1), *row = b.CreateLShr(e, k_bits);
+  Value* at = b.CreateOr(b.CreateMul(b.CreateUDiv(byte, x.i32(o.row_bytes)), x.i32(o.panel_bytes())),
+                         b.CreateOr(b.CreateMul(row, x.i32(o.row_bytes)), b.CreateAnd(byte, x.i32(in_panel))));
+  at = b.CreateXor(at, b.CreateShl(b.CreateAnd(b.CreateLShr(at, 7), x.i32(mask)), 4));
+  unsigned run = 0;
+  while (run < 3 && run < l.reg.size() && l.reg[run] == static_cast<int>(run)) ++run;
+  // Products of an earlier trip of a loop around may have read what lies there.
+  x.barrier();
+  Value* mine = x.owner(l);
+  Value* base = StreamRun::left_base(x, o);
+  for (unsigned r = 0; r < regs.size(); r += 1u << run) {
+    Values words;
+    for (unsigned k = 0; k < 1u << run; ++k) words.push_back(to_memory(x.d, x.element(v), regs[r + k]));
+    x.d.store_shared(words, b.CreateAdd(base, b.CreateXor(at, x.i32(place(l.element_of_register(r))))), mine);
+  }
+  hopper_ops(x.d)->fence_proxy_async(true);
+  x.barrier();
 }
 
 }  // namespace tile

@@ -292,7 +292,8 @@ Layout memory_layout(Lowering& x, ValueId tile, ValueId view) {
 /// Whether a tile is converted to `better` before a store: not where it gains nothing or its memory is not free.
 bool worth_rearranging(Lowering& x, ValueId tile, ValueId view, const Layout& better) {
   const Layout& l = x.layout(tile);
-  if (l.registers() < 16 || convert_kind(l, better) != ConvertKind::Shared || info(x.element(tile)).memory_bits < 8) return false;
+  const ConvertKind kind = convert_kind(l, better);
+  if (l.registers() < 16 || kind == ConvertKind::None || kind == ConvertKind::Registers || info(x.element(tile)).memory_bits < 8) return false;
   const auto order = memory_order(x.m, x.f.type(view));
   const ViewShape s(x.m, x.f.type(view));
   if (order.empty() || s.tensor.strides[s.dim(order[0])] != 1) return false;

@@ -15,6 +15,8 @@
 
 namespace tile {
 
+class StreamRun;
+
 class Lowering {
  public:
   Lowering(DeviceOps& d, const Module& m, const Function& f, const KernelPlan& plan, Diagnostics& diags);
@@ -114,6 +116,8 @@ class Lowering {
   [[nodiscard]] Value* thread() const { return thread_; }
   [[nodiscard]] Value* lane() const { return lane_; }
   [[nodiscard]] Value* warp() const { return warp_; }
+  /// Coordinates of the block in the program's grid.
+  [[nodiscard]] Value* block_id(unsigned axis) { return block_ids_.size() > axis ? block_ids_[axis] : d.block_id(axis); }
   [[nodiscard]] Value* mailbox() const { return mailbox_; }
   [[nodiscard]] Value* global_address(uint32_t index) const { return params_[f.param_count + 1 + index]; }
 
@@ -155,6 +159,8 @@ class Lowering {
   std::vector<View> views_;
   std::vector<InstId> def_;               ///< by ValueId: defining instruction, kNone for arguments
   Values params_;
+  Values block_ids_;                      ///< where they are not the device's
+  void order_blocks();
   Value* thread_ = nullptr;
   Value* lane_ = nullptr;
   Value* warp_ = nullptr;
@@ -172,10 +178,10 @@ class Lowering {
 
   friend void prepare_rings(Lowering&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
-  friend bool lower_stream_loop(Lowering&, InstId, const StreamPlan&);
+  friend class StreamRun;
   friend bool lower_stream_product(Lowering&, InstId);
   const StreamPlan* stream_ = nullptr;    ///< of the loop whose body is being emitted
-  Value* stream_stage_ = nullptr;         ///< shared address of the iteration's stage
+  StreamRun* stream_run_ = nullptr;       ///< what emits it
   std::map<InstId, Var> ring_position_;   ///< by loop: stages that were filled and used so far
 
   struct Frame {                          ///< of a loop or an if
@@ -216,6 +222,7 @@ bool lower_pointer(Lowering&, InstId);    ///< load/store/atomics through pointe
 bool lower_reduce(Lowering&, InstId);     ///< reduce, scan
 bool lower_stream_loop(Lowering&, InstId, const StreamPlan&);  ///< a `for` with streamed products
 bool lower_stream_product(Lowering&, InstId);
+void write_left(Lowering&, ValueId);      ///< a left operand of streams, just made, into its place in shared memory
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
 void prepare_rings(Lowering&);            ///< their mbarriers, at the start of the kernel
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled

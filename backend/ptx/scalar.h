@@ -23,6 +23,9 @@ namespace tile {
 /// One element. `operands` as the row orders them (absent optional ones left out). nullptr if the operation on this type is not supported, with `why`.
 [[nodiscard]] Value* lower_scalar(DeviceOps& d, const Module& m, const Function& f, InstId i, std::span<Value* const> operands, std::string& why);
 
+/// ftof of f32 to f16 or bf16 to nearest even on targets with an instruction for pairs, which is several times as fast; false for all else.
+[[nodiscard]] bool narrowed_in_pairs(DeviceOps& d, const Module& m, const Function& f, InstId i, const Values& in, Values& out);
+
 /// Conversion between any two float types as ftof does it with nearest_even.
 [[nodiscard]] Value* convert_float(DeviceOps& d, ElementType from, ElementType to, Value* v);
 

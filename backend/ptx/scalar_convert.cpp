@@ -253,4 +253,21 @@ Value* lower_conversion(const ScalarOp& s) {
   }
 }
 
+bool narrowed_in_pairs(DeviceOps& d, const Module& m, const Function& f, InstId i, const Values& in, Values& out) {
+  if (f.insts[i].op != Opcode::FToF || d.target.emulated || d.target.sm < 80 || out.size() % 2 != 0) return false;
+  const ElementType from = m.types.element_of(f.type(f.operands(i)[0])), to = m.types.element_of(f.type(f.result(i)));
+  if (from != ElementType::F32 || (to != ElementType::F16 && to != ElementType::BF16)) return false;
+  if (f.attr(i, static_cast<size_t>(attr_index(f.def(i), "rounding_mode"))) != static_cast<uint32_t>(Round::NearestEven)) return false;
+  llvm::IRBuilder<>& b = d.b;
+  auto* type = llvm::FunctionType::get(b.getInt32Ty(), {b.getFloatTy(), b.getFloatTy()}, false);
+  auto* code = llvm::InlineAsm::get(type, to == ElementType::F16 ? "cvt.rn.f16x2.f32 $0, $2, $1;" : "cvt.rn.bf16x2.f32 $0, $2, $1;", "=r,f,f", false);
+  for (size_t k = 0; k < out.size(); k += 2) {
+    auto* pair = b.CreateCall(code, {in[k], in[k + 1]});
+    pair->setDoesNotAccessMemory();
+    out[k] = b.CreateBitCast(b.CreateTrunc(pair, b.getInt16Ty()), register_type(b.getContext(), to));
+    out[k + 1] = b.CreateBitCast(b.CreateTrunc(b.CreateLShr(pair, 16), b.getInt16Ty()), register_type(b.getContext(), to));
+  }
+  return true;
+}
+
 }  // namespace tile

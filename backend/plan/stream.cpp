@@ -1,0 +1,210 @@
+// How a stream runs: which product waits a trip, where left operands lie, what fits into registers and shared memory.
+#include <algorithm>
+#include <set>
+
+#include "backend/plan/plan.h"
+
+namespace tile {
+namespace {
+
+/// Registers that a block's threads have beside accumulators and operands: addresses, counters, row statistics.
+constexpr unsigned kOtherRegisters = 25;
+constexpr uint32_t kSharedOfSm = 228 * 1024, kReservedOfBlock = 1024;
+
+bool moves_only(Opcode op) { return op == Opcode::Reshape || op == Opcode::Broadcast || op == Opcode::Permute; }
+
+class Rotation {
+ public:
+  Rotation(const Module& m, const Function& f, StreamPlan& stream) : m_(m), f_(f), stream_(stream), def_(f.value_types.size(), kNone) {
+    for (InstId i = 0; i < f.insts.size(); ++i)
+      for (uint32_t r = 0; r < f.insts[i].result_count; ++r) def_[f.result(i, r)] = i;
+  }
+
+  void run() {
+    const Region& r = f_.region(stream_.loop);
+    for (InstId i = r.begin; i < r.end; i = f_.insts[i].next) {
+      // Code that branches between a product and its wait costs more than the overlap gives.
+      if (f_.insts[i].op == Opcode::If || f_.insts[i].op == Opcode::For || f_.insts[i].op == Opcode::Loop) return;
+      body_.push_back(i);
+    }
+    if (body_.empty() || f_.insts[body_.back()].op != Opcode::Continue || stream_.products.size() < 2) return;
+    for (size_t k = stream_.products.size(); k-- > 0;)
+      if (candidate(stream_.products[k].mma)) return;
+  }
+
+ private:
+  bool inside(ValueId v) const {
+    const Region& r = f_.region(stream_.loop);
+    if (v >= r.first_arg && v < r.first_arg + r.arg_count) return true;
+    return def_[v] != kNone && std::binary_search(body_.begin(), body_.end(), def_[v]);
+  }
+
+  /// Everything that depends on the carried accumulator must lead to this product alone, and the product to the next trip alone.
+  bool candidate(InstId product) {
+    const Region& r = f_.region(stream_.loop);
+    const InstId last = body_.back();
+    const auto next = f_.operands(last);
+    const auto at = std::find(next.begin(), next.end(), f_.result(product));
+    if (at == next.end() || std::count(next.begin(), next.end(), f_.result(product)) != 1) return false;
+    const auto slot = static_cast<unsigned>(at - next.begin());
+    const ValueId accumulator = r.first_arg + 1 + slot;
+    std::set<ValueId> late_values{accumulator};
+    std::set<InstId> late;
+    for (const InstId i : body_) {
+      if (i == last) continue;
+      const auto operands = f_.operands(i);
+      if (std::none_of(operands.begin(), operands.end(), [&](ValueId v) { return late_values.contains(v); })) continue;
+      if (i != product && !is_elementwise(f_.insts[i].op) && !moves_only(f_.insts[i].op)) return false;
+      if (i != product && late.contains(product)) return false;
+      late.insert(i);
+      late_values.insert(f_.result(i));
+    }
+    if (!late.contains(product) || late_values.contains(f_.operands(product)[0])) return false;
+    for (size_t k = 0; k < next.size(); ++k)
+      if (k != slot && late_values.contains(next[k])) return false;
+    if (late.size() + 1 >= body_.size() || first_product() == product) return false;
+    // What only moves values about is done again, so that fewer of them cross.
+    for (auto work = std::vector<InstId>(late.begin(), late.end()); !work.empty();) {
+      const InstId i = work.back();
+      work.pop_back();
+      for (const ValueId v : f_.operands(i))
+        if (inside(v) && def_[v] != kNone && moves_only(f_.insts[def_[v]].op) && late.insert(def_[v]).second) work.push_back(def_[v]);
+    }
+    stream_.late.assign(late.begin(), late.end());
+    std::set<ValueId> crossing;
+    for (const InstId i : stream_.late)
+      for (const ValueId v : f_.operands(i)) {
+        const InstId from = def_[v];
+        if (v == accumulator || !inside(v) || (from != kNone && (late.contains(from) || f_.insts[from].op == Opcode::Constant || skipped(from)))) continue;
+        if (!m_.types.is_tile(f_.type(v))) return false;
+        crossing.insert(v);
+      }
+    // An instruction whose results only late ones read is late only.
+    for (size_t k = stream_.late.size(); k-- > 0;) {
+      const InstId i = stream_.late[k];
+      const ValueId v = f_.result(i);
+      bool needed = false;
+      for (const InstId user : body_) {
+        const auto operands = f_.operands(user);
+        if (std::find(operands.begin(), operands.end(), v) == operands.end() || (user == last && i == product)) continue;
+        if (std::find(stream_.late_only.begin(), stream_.late_only.end(), user) == stream_.late_only.end()) needed = true;
+      }
+      if (!needed) stream_.late_only.push_back(i);
+    }
+    stream_.crossing.assign(crossing.begin(), crossing.end());
+    stream_.late_product = product;
+    stream_.late_carried = slot;
+    return true;
+  }
+
+  bool skipped(InstId i) const { return std::find(stream_.skipped.begin(), stream_.skipped.end(), i) != stream_.skipped.end(); }
+  InstId first_product() const {
+    for (const InstId i : body_)
+      if (stream_.product(i)) return i;
+    return kNone;
+  }
+
+  const Module& m_;
+  const Function& f_;
+  StreamPlan& stream_;
+  std::vector<InstId> def_, body_;
+};
+
+/// Registers of a thread for the accumulators and operands of a stream's products that live at the same time.
+unsigned registers(const Function& f, const std::vector<InstId>& def, const StreamPlan& s, bool rotated, bool shared_left) {
+  unsigned sum = kOtherRegisters, largest = 0;
+  const unsigned threads = 7 + s.group_bits;
+  for (const auto& p : s.products) {
+    const unsigned result = 1u << (p.m_bits + p.n_bits - threads), left = 1u << (p.m_bits + p.k_bits - threads - 1);
+    const InstId start = def[f.operands(p.mma)[2]];
+    if (p.mma == s.late_product && rotated) sum += left;
+    // Results turn into the next product's left operand as they are used up; accumulators that begin with something else stay.
+    if (p.mma == s.late_product || start == kNone || f.insts[start].op != Opcode::Constant) {
+      sum += result;
+    } else {
+      largest = std::max(largest, result);
+    }
+    const InstId from = def[f.operands(p.mma)[0]];
+    if (from != kNone && from < s.loop && !shared_left) sum += left;
+  }
+  return sum + largest;
+}
+
+}  // namespace
+
+void plan_rotation(const Module& m, const Function& f, StreamPlan& stream) { Rotation(m, f, stream).run(); }
+
+void plan_stream_resources(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
+  if (plan.streams.empty()) return;
+  const auto option = [&](const char* key) {
+    const auto it = options.plan.find(key);
+    return it == options.plan.end() ? std::string() : it->second;
+  };
+  // Left operands that are made before the loop.
+  std::map<ValueId, RingPlan::Operand> lefts;
+  uint32_t left_bytes = 0;
+  std::vector<InstId> def(f.value_types.size(), kNone);
+  for (InstId i = 0; i < f.insts.size(); ++i)
+    for (uint32_t r = 0; r < f.insts[i].result_count; ++r) def[f.result(i, r)] = i;
+  for (auto& [loop, s] : plan.streams) {
+    plan_rotation(m, f, s);
+    for (auto& p : s.products) {
+      const ValueId v = f.operands(p.mma)[0];
+      if (option("left") == "registers" || def[v] == kNone || def[v] >= loop || f.insts[def[v]].op == Opcode::Constant) continue;
+      p.shared_left = true;
+      if (lefts.contains(v)) continue;
+      RingPlan::Operand o;
+      const uint32_t row = 2u << p.k_bits;
+      o.row_bytes = std::min(row, 128u);
+      o.panels = row / o.row_bytes;
+      o.rows = 1u << p.m_bits;
+      o.offset = left_bytes;
+      left_bytes += (o.bytes() + 1023) & ~1023u;
+      lefts.emplace(v, std::move(o));
+    }
+  }
+  // Streams with equally many loads share a ring.
+  std::map<size_t, uint32_t> stage_bytes;
+  unsigned demand = 0, late_demand = 0;
+  uint32_t largest = 0, barriers = static_cast<uint32_t>(plan.rings.size()) * 16 * RingPlan::kMaxStages;
+  for (const auto& [loop, s] : plan.streams) {
+    uint32_t& bytes = stage_bytes[s.loads.size()];
+    bytes = std::max(bytes, s.stage_bytes);
+    largest = std::max(largest, bytes);
+    demand = std::max(demand, registers(f, def, s, false, option("left") != "registers"));
+    late_demand = std::max(late_demand, registers(f, def, s, true, option("left") != "registers"));
+  }
+  // Two blocks of an SM hide each other's waits where registers and shared memory suffice for both; one block needs to overlap its own
+  // products with the rest of its work, and a producer.
+  const uint32_t half = kSharedOfSm / 2 - kReservedOfBlock;
+  const bool fits = plan.rings.empty() && plan.threads() <= 256 && RingPlan::kFirstStage + left_bytes + 3 * largest <= half;
+  const bool two = option("blocks") == "2" || (option("blocks") != "1" && option("roles") != "on" && demand * 2 * plan.threads() <= 65536);
+  if (plan.rings.empty()) plan.blocks_per_sm = fits && two ? 2 : 1;
+  const uint32_t whole = plan.blocks_per_sm == 2 ? half : RingPlan::kSharedBytes;
+  if (RingPlan::kFirstStage + 2 * largest + left_bytes > whole || plan.ring_bytes + left_bytes > whole) {
+    lefts.clear();
+    left_bytes = 0;
+    for (auto& [loop, s] : plan.streams)
+      for (auto& p : s.products) p.shared_left = false;
+  }
+  for (auto& [loop, s] : plan.streams) {
+    s.barriers = barriers;
+    for (const auto& [loads, bytes] : stage_bytes) s.barriers += loads < s.loads.size() ? static_cast<uint32_t>(loads) * 16 * RingPlan::kMaxStages : 0;
+    s.stage_bytes = stage_bytes.at(s.loads.size());
+  }
+  const uint32_t beside = std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2);
+  if (plan.blocks_per_sm == 1 && option("roles") != "off" && RingPlan::kFirstStage + 2 * largest + left_bytes + beside <= whole) plan.roles = find_roles(m, f, plan);
+  const uint32_t limit = whole - left_bytes - (plan.roles ? beside : 0);
+  plan.lefts = std::move(lefts);
+  plan.left_bytes = left_bytes;
+  plan.last_blocks_first = option("order") != "program" && last_blocks_are_longest(m, f, plan);
+  for (auto& [loop, s] : plan.streams) {
+    s.stages = std::clamp((limit - RingPlan::kFirstStage) / s.stage_bytes, 2u, RingPlan::kMaxStages);
+    if (const std::string stages = option("stages"); !stages.empty()) s.stages = std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, s.stages);
+    plan.ring_bytes = std::max(plan.ring_bytes, s.end());
+    const bool room = (plan.roles || s.stages > 2) && late_demand <= (plan.roles ? 224 : 240);
+    if (option("rotate") == "off" || (option("rotate") != "on" && (plan.blocks_per_sm == 2 || !room))) s.late_product = kNone;
+  }
+}
+
+}  // namespace tile
