@@ -1,7 +1,6 @@
 // Bits of literals (spec/text.md, "Numbers" and "Constants").
 #include "assembler/literals.h"
 
-#include <cstring>
 
 #include "vm/base/numeric.h"
 
@@ -83,13 +82,6 @@ void append_element(std::string& bytes, ElementType type, uint64_t bits) {
   char little[8];
   for (size_t i = 0; i < 8; ++i) little[i] = static_cast<char>(bits >> (8 * i) & 0xFF);
   bytes.append(little, info(type).storage);
-}
-
-void make_splat(std::string& bytes, ElementType type) {
-  const size_t size = info(type).storage;
-  if (bytes.size() <= size) return;
-  // Equal neighbours at distance `size` everywhere make all elements equal.
-  if (std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0) bytes.resize(size);
 }
 
 std::string blob_elements(std::string_view text, ElementType type, int64_t count, std::string& error) {

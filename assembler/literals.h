@@ -30,9 +30,6 @@ struct Literal {
 /// Appends the storage form of one element.
 void append_element(std::string& bytes, ElementType type, uint64_t bits);
 
-/// Makes one element of many equal ones.
-void make_splat(std::string& bytes, ElementType type);
-
 /// Bytes of a "0x..." string as elements; `count` elements or a single one. Empty and `error` set if it does not fit.
 [[nodiscard]] std::string blob_elements(std::string_view text, ElementType type, int64_t count, std::string& error);
 

@@ -76,8 +76,7 @@ bool Parser::finish_dense(const Token& values, Span where, TypeId type, std::str
     return fail(Code::E0503, where,
                 in_op("found values of shape " + shape_text(shape) + ", expected " + shape_text(expected)));
   }
-  make_splat(bytes, kind);
-  out = m_.attrs.dense(type, std::move(bytes));
+  out = m_.attrs.dense(m_.types, type, std::move(bytes));
   return true;
 }
 

@@ -1,9 +1,8 @@
 // Elements of constants: packed i1, three bytes for tf32, everything else as it is.
 #include "assembler/tileirbc/payload.h"
 
-#include <cstring>
-
 #include "assembler/tileirbc/wire.h"
+#include "vm/ir/attributes.h"
 
 namespace tile::tileirbc {
 namespace {
@@ -42,7 +41,7 @@ bool decode_payload(ElementType e, int64_t elements, std::string_view in, std::s
         for (char& c : out) c = static_cast<char>(c & 0xF);
     }
   }
-  if (std::memcmp(out.data(), out.data() + info.storage, out.size() - info.storage) == 0) out.resize(info.storage);
+  make_splat(out, info.storage);
   return true;
 }
 

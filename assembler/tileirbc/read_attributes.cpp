@@ -195,7 +195,7 @@ bool Reader::decode_dense(uint64_t index, size_t at, TypeId tile_type, AttrId& o
         "the constant has " + std::to_string(length) + " bytes, which do not fit " + module_.types.print(tile_type));
   }
   constants_differ_ |= encode_payload(t.element, bytes) != payload;
-  out = module_.attrs.dense(tile_type, std::move(bytes));
+  out = module_.attrs.dense(module_.types, tile_type, std::move(bytes));
   constants_differ_ |= constant_of_.try_emplace(out, index).first->second != index;
   return true;
 }

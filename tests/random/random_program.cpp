@@ -103,7 +103,7 @@ AttrId Generator::dense(TypeId t, std::string bytes) {
   // Equal elements are written as one, as every reader does it.
   const size_t one = info(types().element_of(t)).storage;
   if (bytes.compare(one, bytes.size() - one, bytes, 0, bytes.size() - one) == 0) bytes.resize(one);
-  return program_.module.attrs.dense(t, std::move(bytes));
+  return program_.module.attrs.dense(program_.module.types, t, std::move(bytes));
 }
 
 Val Generator::random_constant(ElementType e, const Shape& shape) {

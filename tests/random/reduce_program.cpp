@@ -105,7 +105,7 @@ class Rebuild {
         value_[v] = value_[operands[edit_.operand]];
       } else if (edit_.kind == Edit::Kind::ToZeros && zero_possible(out_.types, f_.type(v))) {
         const ElementType e = out_.types.element_of(f_.type(v));
-        const Ids types{f_.type(v)}, attrs{out_.attrs.dense(f_.type(v), std::string(info(e).storage, '\0'))};
+        const Ids types{f_.type(v)}, attrs{out_.attrs.dense(out_.types, f_.type(v), std::string(info(e).storage, '\0'))};
         value_[v] = b_.next_value();
         b_.op({.op = Opcode::Constant, .operands = {}, .segments = {}, .attrs = attrs, .result_types = types});
       } else {

@@ -126,7 +126,7 @@ bool Generator::legal(const OpDef& row, const std::vector<ElementType>& elements
   for (size_t k = 0; k < row.operands.size(); ++k) {
     const bool four = elements[k] == ElementType::I4;
     const TypeId t = m.types.tile(four ? ElementType::I8 : elements[k], two);
-    const Ids value{m.attrs.dense(t, std::string(info(four ? ElementType::I8 : elements[k]).storage, '\0'))}, type{t};
+    const Ids value{m.attrs.dense(m.types, t, std::string(info(four ? ElementType::I8 : elements[k]).storage, '\0'))}, type{t};
     operands.push_back(b.next_value());
     b.op({.op = Opcode::Constant, .operands = {}, .segments = {}, .attrs = value, .result_types = type});
     if (!four) continue;

@@ -82,6 +82,22 @@ TEST_CASE("tileirbc: every invalid file is rejected with its class") {
   CHECK(seen == 161);
 }
 
+TEST_CASE("tileirbc: a wrong magic number, and a version that is unknown") {
+  File bytes = load(corpus("tileirbc") / "vector_add.13.4.tileirbc");
+  REQUIRE_FALSE(bytes.empty());
+  const auto with = [&](size_t at, uint8_t value) {
+    File changed = bytes;
+    changed[at] = value;
+    return codes_of(changed);
+  };
+  CHECK(with(0, 0x7E) == "E0102");
+  CHECK(with(7, 1) == "E0102");
+  CHECK(with(8, 14) == "E0103");
+  CHECK(with(9, 0) == "E0103");
+  CHECK(with(9, 6) == "E0103");
+  CHECK(with(10, 1) == "E0103");
+}
+
 TEST_CASE("tileirbc: an error in a body names function, instruction and operation") {
   Diagnostics diags;
   CHECK_FALSE(read_tileirbc(load(corpus("invalid/operand_from_closed_region.tileirbc")), "bad", diags));

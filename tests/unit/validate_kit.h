@@ -55,7 +55,7 @@ struct Kit {
   }
   void ret() { op(Opcode::Return, {}, {}, {}); }
   ValueId constant(TypeId type, std::string bytes) {
-    return op(Opcode::Constant, {}, {m.attrs.dense(type, std::move(bytes))}, {type});
+    return op(Opcode::Constant, {}, {m.attrs.dense(m.types, type, std::move(bytes))}, {type});
   }
   ValueId number(int32_t x = 0) {
     return constant(tile(ElementType::I32), std::string(reinterpret_cast<const char*>(&x), 4));

@@ -44,7 +44,7 @@ TEST_CASE("constants have the type of their result, and all elements or one") {
   k.constant(t, std::string(2, 'x'));
   k.constant(t, std::string(4, 'x'));
   k.constant(t, "");
-  k.op(Opcode::Constant, {}, {k.m.attrs.dense(k.tile(ElementType::I32, {4}), std::string(4, '\0'))}, {t});
+  k.op(Opcode::Constant, {}, {k.m.attrs.dense(k.m.types, k.tile(ElementType::I32, {4}), std::string(4, '\0'))}, {t});
   k.ret();
   CHECK(messages(k.check()) ==
         "constant: value has 2 elements, expected 4 or 1\n"
@@ -55,7 +55,7 @@ TEST_CASE("constants have the type of their result, and all elements or one") {
 TEST_CASE("entries, globals and calls of them in a body") {
   Kit k;
   k.entry();
-  k.op(Opcode::Global, {}, {k.m.strings.add("g"), k.m.attrs.dense(k.tile(ElementType::I8), "x"), k.integer(0), 0, 0},
+  k.op(Opcode::Global, {}, {k.m.strings.add("g"), k.m.attrs.dense(k.m.types, k.tile(ElementType::I8), "x"), k.integer(0), 0, 0},
        {});
   k.ret();
   CHECK(messages(k.check()) == "global: belongs directly into a module, not into the body of an entry");
@@ -65,7 +65,7 @@ TEST_CASE("entries and globals share one table of names, and the later one in th
   Kit k;
   k.entry({}, "x");
   k.ret();
-  k.m.globals.push_back({.name = k.m.strings.add("x"), .value = k.m.attrs.dense(k.tile(ElementType::I8, {1}), "a")});
+  k.m.globals.push_back({.name = k.m.strings.add("x"), .value = k.m.attrs.dense(k.m.types, k.tile(ElementType::I8, {1}), "a")});
   CHECK(codes(k.check()) == "E0404");
   k.b.reset();
   k.m.order = {0, Module::kGlobalBit | 0};
@@ -80,7 +80,7 @@ TEST_CASE("globals are tiles of rank 1 of numbers") {
   Kit k;
   k.m.version = v(13, 4);
   const auto global = [&](const char* name, TypeId type, std::string bytes) {
-    k.m.globals.push_back({.name = k.m.strings.add(name), .value = k.m.attrs.dense(type, std::move(bytes))});
+    k.m.globals.push_back({.name = k.m.strings.add(name), .value = k.m.attrs.dense(k.m.types, type, std::move(bytes))});
   };
   global("ok", k.tile(ElementType::I16, {2}), "abcd");
   global("splat", k.tile(ElementType::I16, {2}), "ab");

@@ -89,7 +89,8 @@ bool TilebcDecoder::attribute(const bc::Attribute& a, uint32_t index) {
   }
   if (fault) return record_fault(Code::E0209, "attribute", index, fault);
   attr_cost_.back() += out.ints.size() * sizeof(int64_t) + out.bytes.size();
-  attr_ids_.push_back(m_.attrs.add(std::move(out)));
+  attr_ids_.push_back(out.tag == AttrTag::Dense ? m_.attrs.dense(m_.types, out.type, std::move(out.bytes))
+                                                : m_.attrs.add(std::move(out)));
   return true;
 }
 
@@ -143,7 +144,7 @@ bool TilebcDecoder::items(const bc::Attribute& a, uint32_t index, Attr& out, con
   return true;
 }
 
-/// Checks and copies the elements; all of them equal become one. The type is set already.
+/// Checks and copies the elements. The type is set already.
 const char* TilebcDecoder::dense(const bc::Attribute& a, Attr& out) {
   if (!m_.types.is_tile(out.type)) return "a dense constant needs a tile type";
   const ElementType e = m_.types.element_of(out.type);
@@ -161,7 +162,6 @@ const char* TilebcDecoder::dense(const bc::Attribute& a, Attr& out) {
     for (size_t k = 0; k < out.bytes.size(); k += size)
       if (out.bytes[k] != 0 || (static_cast<uint8_t>(out.bytes[k + 1]) & ((1u << (kTf32Shift - 8)) - 1)) != 0)
         return "a tf32 element has bits below its mantissa";
-  if (std::memcmp(out.bytes.data(), out.bytes.data() + size, out.bytes.size() - size) == 0) out.bytes.resize(size);
   return nullptr;
 }
 

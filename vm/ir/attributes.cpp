@@ -3,6 +3,7 @@
 
 #include "vm/ir/hash_mix.h"
 
+#include <cstring>
 #include <functional>
 #include <string_view>
 
@@ -20,6 +21,11 @@ uint64_t hash(const Attr& a, uint64_t seed) {
 
 }  // namespace
 
+void make_splat(std::string& bytes, size_t size) {
+  // Equal neighbours at distance `size` everywhere make all elements equal.
+  if (bytes.size() > size && std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0) bytes.resize(size);
+}
+
 AttrId AttrTable::add(Attr a) {
   const AttrId next = static_cast<AttrId>(items_.size());
   const AttrId known =
@@ -35,6 +41,15 @@ AttrId AttrTable::boolean(bool value) { return add({.tag = AttrTag::Bool, .bits 
 AttrId AttrTable::string(StringId s) { return add({.tag = AttrTag::String, .string = s}); }
 AttrId AttrTable::array(std::vector<AttrId> items) { return add({.tag = AttrTag::Array, .items = std::move(items)}); }
 AttrId AttrTable::ints(AttrTag tag, std::vector<int64_t> values) { return add({.tag = tag, .ints = std::move(values)}); }
-AttrId AttrTable::dense(TypeId tile_type, std::string bytes) { return add({.tag = AttrTag::Dense, .type = tile_type, .bytes = std::move(bytes)}); }
+
+AttrId AttrTable::dense(const TypeTable& types, TypeId tile_type, std::string bytes) {
+  // What is no constant is left as it is: the validator says so.
+  if (types.is_tile(tile_type)) {
+    const size_t size = info(types.element_of(tile_type)).storage;
+    const auto count = static_cast<uint64_t>(types.element_count(tile_type));
+    if (bytes.size() % size == 0 && bytes.size() / size == count) make_splat(bytes, size);
+  }
+  return add({.tag = AttrTag::Dense, .type = tile_type, .bytes = std::move(bytes)});
+}
 
 }  // namespace tile

@@ -10,6 +10,7 @@
 #include "vm/base/element_type.h"
 #include "vm/ir/hash_index.h"
 #include "vm/ir/ids.h"
+#include "vm/ir/types.h"
 
 namespace tile {
 
@@ -32,7 +33,8 @@ enum class AttrTag : uint8_t {
 
 /// A Dense value's `bytes` are elements in row-major order, each stored as in a tile of the interpreter
 /// (element_type.h `storage` bytes, little-endian: i1 one byte 0/1, tf32 four bytes as f32 bits with 13 low zero bits, f4 one byte);
-/// one element alone is a splat.
+/// one element alone is a splat,
+/// and the only way to say that all are equal.
 struct Attr {
   AttrTag tag = AttrTag::Integer;
   TypeId type = kNone;
@@ -47,9 +49,12 @@ struct Attr {
   bool operator==(const Attr&) const = default;
 };
 
+/// Elements of `size` bytes: all of them equal become one.
+void make_splat(std::string& bytes, size_t size);
+
 class AttrTable {
  public:
-  AttrId add(Attr a);  ///< interned
+  AttrId add(Attr a);  ///< interned; a Dense value comes through dense()
   [[nodiscard]] const Attr& get(AttrId id) const { return items_[id]; }
   [[nodiscard]] size_t size() const { return items_.size(); }
 
@@ -59,7 +64,8 @@ class AttrTable {
   AttrId string(StringId s);
   AttrId array(std::vector<AttrId> items);
   AttrId ints(AttrTag tag, std::vector<int64_t> values);
-  AttrId dense(TypeId tile_type, std::string bytes);
+  /// All elements of the tile or one; equal ones become one, so that equal values are one attribute.
+  AttrId dense(const TypeTable& types, TypeId tile_type, std::string bytes);
 
  private:
   std::deque<Attr> items_;
