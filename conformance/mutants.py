@@ -169,6 +169,13 @@ MUTANTS = {
     "stress.stale_accumulator": (rewrite(r"continue (%\w+), (%\w+)(.*) : tile<32x16xf32>", r"continue \2, \2\3 : tile<32x16xf32>"), ["stress/accumulators.*"]),
     "stress.short_division": (rewrite(r"\bdivf\b", "mulf"), ["stress/short.f*", "stress/short.bf16*"]),
     "program.skips_last_k": (rewrite(r"for %q in \((%\w+) to %steps, step", r"for %q in (\1 to %m, step"), ["programs/matmul.13x17x23*", "programs/matmul.33x9x40*"]),
+    "algorithm.low_precision_products": (outputs(lambda t, b: [v & ~0xFFF for v in b] if t == "f32" else b), ["algorithms/fft*"]),
+    "algorithm.sign_of_root": (rewrite(r"= negf ", "= absf "), ["algorithms/fft*"]),
+    "algorithm.mask_takes_one_more": (rewrite(r"cmpi less_than ", "cmpi less_than_or_equal "), ["algorithms/vector_add.pointers.*"]),
+    "algorithm.last_band_full": (rewrite(r"= mini (%\w+), (%\w+) signed", r"= maxi \1, \2 signed"), ["algorithms/banded*"]),
+    "algorithm.transposes_tiles_only": (rewrite(r"(store_view_tko weak %\w+, %\w+)\[%by, %bx\]", r"\1[%bx, %by]"), ["algorithms/transpose*"]),
+    "large.offset_of_32_bits": (rewrite(r"(%\w+) = offset (%\w+), (%\w+) : (\S+), tile<16xi64> ->",
+                                        r"\1x = trunci \3 : tile<16xi64> -> tile<16xi32>\n    \1 = offset \2, \1x : \4, tile<16xi32> ->"), ["large/pointer.i64*"]),
     # outcomes
     "status.accepts_everything": (status(lambda s: {"status": "ok"} if s["status"] == "rejected" else s), ["reject_text/*", "reject_bytes/*"]),
     "status.rejects_everything": (status(lambda s: {"status": "rejected", "class": "invalid", "line": 1}), ["accept_bytes/*", "accept_text/*", "modules/*"]),

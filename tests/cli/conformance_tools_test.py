@@ -69,6 +69,28 @@ def test_front_end(folder):
     suite("run", expect=3, says="not installed", env={"TILEVM_CONFORMANCE": str(bare)})
 
 
+def test_serve(folder):
+    """Many cases in one process give what a process each gives."""
+    found = {}
+    for machine in ("", " --gpu=emulate"):
+        for how in ([], ["--no-batch"]):
+            report = folder / "served.json"
+            done = run([TILEVM, "conformance", "run", "--impl", "tilevm" + machine, "--only", "traps/*", "--only", "large/*", "--only", "tokens/*",
+                        "--only", "reject_text/*", "--json", report, "--quiet", *how], 0)
+            if done.returncode == 0:
+                found[machine, bool(how)] = {r["case"]: (r["verdict"], r["detail"]) for r in json.loads(report.read_text())["results"]}
+        check(f"batch{machine}", found.get((machine, True)) == found.get((machine, False)), found)
+    suite("serve", expect=2, says="expected one of FOLDER, --describe and --batch")
+    suite("serve", "--describe", says='"batch":true')
+    suite("serve", "--gpu=fast", "--describe", expect=2)
+    suite("serve", folder)  # no manifest
+    check("no manifest", json.loads((folder / "status.json").read_text())["status"] == "crash")
+    (folder / "manifest.json").write_text('{"goal": "run", "kernel": 3}')
+    suite("serve", folder)
+    check("bad manifest", "manifest.json" in json.loads((folder / "status.json").read_text())["reason"])
+    (folder / "manifest.json").unlink()
+
+
 def test_library(folder):
     """Libraries with the C interface: this project's, the template, and those that break."""
     if LIBRARY.exists():
@@ -236,7 +258,7 @@ def test_pytest(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for test in (test_front_end, test_library, test_export, test_record, test_reports, test_pytest):
+        for test in (test_front_end, test_serve, test_library, test_export, test_record, test_reports, test_pytest):
             test(folder)
     print("ok" if not failures else f"{len(failures)} failed")
     return 1 if failures else 0

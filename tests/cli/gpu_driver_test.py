@@ -56,6 +56,48 @@ def without_gpu_part(folder):
         expect(f"without the GPU part: {command}", run(command, folder), 1, "E0808", "-DTILEVM_GPU=ON")
 
 
+def serve(folder, calls):
+    """The conformance suite's batch mode: one context for many cases, until a kernel faults."""
+    cases = []
+    for name in ("one", "two", "three"):
+        case = folder / name
+        case.mkdir()
+        (case / "kernel.tile").write_text((folder / "k.tile").read_text())
+        (case / "b0.bin").write_bytes(bytes(4))
+        params = [{"kind": "pointer", "type": "f32", "buffer": 0, "offset": 0}, {"kind": "scalar", "type": "i1", "bits": "0x1"}]
+        buffers = [{"type": "f32", "file": "b0.bin", "bytes": 4, "out": "out0.bin"}]
+        manifest = {"protocol": 1, "case": name, "goal": "run", "kernel": "kernel.tile", "form": "text", "version": "13.1",
+                    "entry": "add_one", "grid": [1, 1, 1], "params": params, "buffers": buffers}
+        (case / "manifest.json").write_text(json.dumps(manifest))
+        cases.append(case)
+
+    def batch(**env):
+        for case in cases:
+            (case / "status.json").unlink(missing_ok=True)
+        words = ["sh", "-c", f"printf '%s\\n' {' '.join(str(c) for c in cases)} | '{TILEVM}' conformance serve --gpu --batch"]
+        full = {**os.environ, "TILEVM_DRIVER": str(FAKE), "TILEVM_PTXAS": "driver", "TILEVM_CACHE": str(folder / "cache"), "FAKE_CUDA_LOG": str(folder / "served"), **env}
+        (folder / "served").unlink(missing_ok=True)
+        said = subprocess.run(words, env=full, capture_output=True, text=True, timeout=60).stdout.split()
+        statuses = [json.loads((c / "status.json").read_text()) if (c / "status.json").exists() else None for c in cases]
+        return said, statuses, (folder / "served").read_text().splitlines()
+
+    said, statuses, seen = batch()
+    check("serve", said == ["done"] * 3 and [s["status"] for s in statuses] == ["ok"] * 3, (said, statuses))
+    # The context is released for good only at the end.
+    held, least = 0, []
+    for call in seen:
+        held += call.startswith("cuDevicePrimaryCtxRetain") - call.startswith("cuDevicePrimaryCtxRelease")
+        least += [held] if call.startswith("cuLaunchKernel") else []
+    between = [c for c in seen[: max(i for i, c in enumerate(seen) if c.startswith("cuLaunchKernel"))]]
+    check("serve: one context", len(least) == 3 and min(least) == 2 and sum(c.startswith("cuInit") for c in between) == 1, (least, seen[:6]))
+    said, statuses, seen = batch(FAKE_CUDA_TRAP="101:0")
+    check("serve: a trap ends the process", said == ["end"] and statuses[0]["status"] == "trap" and statuses[0]["class"] == "out_of_bounds" and statuses[1] is None, (said, statuses))
+    said, statuses, seen = batch(FAKE_CUDA_FAIL="cuInit:100")
+    check("serve without a GPU", said[0] == "done" and statuses[0]["status"] == "unsupported", (said, statuses))
+    said, statuses, seen = batch(FAKE_CUDA_FAIL="cuMemcpyHtoD_v2:999")
+    check("serve: a failing call is no excuse", said == ["end"] and statuses[0]["status"] == "crash", (said, statuses))
+
+
 def with_gpu_part(folder):
     launch = ["k.tile", "--arg", "p=ptr:f32[1]=full(5)", "--arg", "i1:true", "--gpu"]
     log = folder / "calls"
@@ -125,6 +167,7 @@ def with_gpu_part(folder):
     expect("bounds", run(launch, folder, FAKE_CUDA_TRAP="101:0"), 4, "T0101", "k.tile:4:")
     expect("bad trap", run(launch, folder, FAKE_CUDA_TRAP="999:0"), 70, "I0001", "999")
     expect("bad place", run(launch, folder, FAKE_CUDA_TRAP="101:4000000000"), 4, "T0101")
+    serve(folder, calls)
 
     # Limits and options.
     expect("grid", run(launch + ["--grid", "1,65536"], folder), 1, "E0808", "65536", "65535")
