@@ -161,6 +161,8 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.threads = result.plan.threads();
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
+  const auto grid = options.plan.find("grid");
+  k.linear_grid = lowering.linear_grid = grid != options.plan.end() && grid->second == "linear";
   std::optional<SourceLines> lines;
   if (options.lineinfo && !target.emulated) {
     lines.emplace(*module, entry, out, device->b);
@@ -279,10 +281,10 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 }
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
-  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages"};
+  static constexpr std::string_view kPlanKeys[] = {"warps", "mma", "tma", "stages", "grid"};
   for (const auto& [key, value] : options.plan)
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) == std::end(kPlanKeys))
-      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma and stages");
+      return diags.error(Code::E0808, place, "the planner has no choice '" + key + "'", "the choices are warps, mma, tma, stages and grid");
   if (auto t = find_target(options.target)) return *t;
   return diags.error(Code::E0808, place, "there is no target '" + options.target + "'", "the targets are " + target_names());
 }
