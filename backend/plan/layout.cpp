@@ -61,7 +61,11 @@ Layout blocked_layout(std::span<const int64_t> shape, std::span<const unsigned> 
     for (unsigned k = 0; k < count; ++k) to.push_back(at < bits.size() ? bits[at++] : kCopies);
   };
   take(out.reg, v);
+  // What the next lanes need for lines of 128 bytes stays theirs.
+  const auto line = bits.begin() + static_cast<std::ptrdiff_t>(std::min(inner, v + 3));
+  const std::vector<int8_t> kept(bits.begin(), line);
   for (const int8_t bit : with) {
+    if (std::find(kept.begin(), kept.end(), bit) != kept.end()) continue;
     const auto left = std::find(bits.begin() + static_cast<std::ptrdiff_t>(at), bits.end(), bit);
     if (left == bits.end() || n <= 5 + warp_bits + at) continue;
     std::rotate(bits.begin() + static_cast<std::ptrdiff_t>(at), left, left + 1);

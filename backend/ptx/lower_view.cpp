@@ -284,9 +284,11 @@ void store_view(Lowering& x, const ViewStart& at, ValueId view, std::span<const 
   });
 }
 
+/// The layout that suits a store best.
 Layout memory_layout(Lowering& x, ValueId tile, ValueId view) {
   const unsigned bytes = info(x.element(tile)).storage;
-  return blocked_layout(x.shape(tile), memory_order(x.m, x.f.type(view)), log2_of(16 / bytes), x.plan.warp_bits);
+  // What the tile has in registers now had better be in registers then.
+  return blocked_layout(x.shape(tile), memory_order(x.m, x.f.type(view)), log2_of(16 / bytes), x.plan.warp_bits, x.layout(tile).reg);
 }
 
 /// Whether a tile is converted to `better` before a store: not where it gains nothing or its memory is not free.
