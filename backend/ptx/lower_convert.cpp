@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backend/plan/shared_map.h"
+#include "backend/ptx/device_hopper.h"
 #include "backend/ptx/lowering.h"
 
 namespace tile {
@@ -170,15 +171,20 @@ Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& f
   llvm::Type* word = memory_type(b.getContext(), e);
   const unsigned bytes = word->getIntegerBitWidth() / 8;
   const SharedMap map = shared_map(from, to, bits, bytes);
-  Value* base = scratch(std::max((1u << bits) * bytes, 16u));
-  barrier();
+  const uint32_t size = std::max((1u << bits) * bytes, 16u);
+  // Warps that keep their elements need not meet the others, if the place is theirs alone.
+  const bool within = from.warp == to.warp && std::find(from.warp.begin(), from.warp.end(), kCopies) == from.warp.end();
+  const bool alone = within && (plan.roles || plan.ring_bytes == 0) && !stream_;
+  HopperOps& h = *hopper_ops(d);
+  Value* base = alone ? warp_scratch(size, map.columns(from.warp)) : scratch(size);
+  alone ? h.warp_sync() : barrier();
   Value* mine = owner(from);
   each_access(*this, map, from, map.write_run, base, [&](std::span<const unsigned> regs, Value* at) {
     Values words;
     for (const unsigned r : regs) words.push_back(to_memory(d, e, from_regs[r]));
     d.store_shared(words, at, mine);
   });
-  barrier();
+  within ? h.warp_sync() : barrier();
   Values out(to.registers());
   each_access(*this, map, to, map.read_run, base, [&](std::span<const unsigned> regs, Value* at) {
     const Values words = d.load_shared(word, static_cast<unsigned>(regs.size()), at);

@@ -50,7 +50,11 @@ bool Lowering::run(const std::string& symbol) {
     if (!ended) d.end();
     return true;
   };
-  if (!plan.roles) return whole();
+  if (!plan.roles) {
+    if (!whole()) return false;
+    place_warp_scratch();
+    return true;
+  }
   // Registers of a block that has 168 for each of 384 threads, as the producer leaves them.
   constexpr unsigned kProducerRegisters = 40, kConsumerRegisters = 232;
   HopperOps& h = *hopper_ops(d);
@@ -69,7 +73,9 @@ bool Lowering::run(const std::string& symbol) {
   h.max_registers(true, kConsumerRegisters);
   consuming_ = true;
   pending_ = {};
-  return whole();
+  if (!whole()) return false;
+  place_warp_scratch();
+  return true;
 }
 
 void Lowering::order_blocks() {
@@ -327,6 +333,25 @@ Value* Lowering::scratch(uint32_t bytes) {
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
   pending_.shared = true;
   return first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
+}
+
+Value* Lowering::warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps) {
+  if (!warp_base_) {
+    llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+    auto* base = llvm::dyn_cast<llvm::Instruction>(shared_);
+    warp_base_ = llvm::BinaryOperator::CreateAdd(shared_, i32(0), "warps", base ? base->getIterator() : entry.getFirstInsertionPt());
+    if (base) warp_base_->moveAfter(base);
+  }
+  const auto [at, fresh] = warp_places_.emplace(std::pair(bytes, warps), warp_bytes_);
+  if (fresh) warp_bytes_ += (bytes + 127) & ~127u;
+  return b.CreateAdd(warp_base_, i32(at->second));
+}
+
+void Lowering::place_warp_scratch() {
+  if (!warp_base_) return;
+  shared_bytes_ = (shared_bytes_ + 1023) & ~1023u;
+  warp_base_->setOperand(1, i32(shared_bytes_));
+  shared_bytes_ += warp_bytes_;
 }
 
 uint32_t Lowering::free_scratch() const {

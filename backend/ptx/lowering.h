@@ -99,6 +99,9 @@ class Lowering {
   /// Writes a tile into the scratch space at byte `at` in row-major order with padded rows; no barriers.
   void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at);
   [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at);
+  /// Address of a place that is used in this one way: each warp reads and writes only what `warps` (offset bits that the bits of its number
+  /// add) give it. Behind the scratch space.
+  [[nodiscard]] Value* warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps);
   /// Bytes of scratch space that cost the kernel nothing here: the stages of its rings.
   [[nodiscard]] uint32_t free_scratch() const;
   /// Before and after the scratch space is used.
@@ -163,6 +166,7 @@ class Lowering {
   std::vector<View> views_;
   std::vector<InstId> def_;               ///< by ValueId: defining instruction, kNone for arguments
   Values params_;
+  void place_warp_scratch();
   Values block_ids_;                      ///< where they are not the device's
   void order_blocks();
   Value* thread_ = nullptr;
@@ -172,6 +176,9 @@ class Lowering {
   Value* shared_ = nullptr;
   bool producing_ = false, consuming_ = false;   ///< in code of one role
   uint32_t shared_bytes_ = 0;
+  std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> warp_places_;   ///< offsets from warp_base_
+  uint32_t warp_bytes_ = 0;
+  llvm::BinaryOperator* warp_base_ = nullptr;    ///< its offset is known when all is emitted
   Value* grid_[3] = {};
   /// What other threads may still be doing when the code at hand runs. Where paths meet, all of them count.
   struct Pending {
