@@ -112,6 +112,21 @@ def check_python(folder):
     return [f"build_kernel.py: {done.stdout}"] if done.returncode != 0 else check_kernel(file, "build_kernel.py")
 
 
+def check_cpp(folder):
+    compiler = shutil.which("c++") or shutil.which("clang++-14")
+    if compiler is None:
+        print("no C++ compiler: examples/bindings/build_kernel.cpp is not run")
+        return []
+    program = folder / "build_kernel"
+    for command in ((FLATC, "--cpp", "--gen-object-api", "-o", folder, SCHEMA),
+                    (compiler, "-std=c++17", "-I", folder, ROOT / "examples" / "bindings" / "build_kernel.cpp", "-o", program),
+                    (program, folder / "cpp.tilebc")):
+        done = run(*command)
+        if done.returncode != 0:
+            return [f"{command[0]}: {done.stdout}"]
+    return check_kernel(folder / "cpp.tilebc", "build_kernel.cpp")
+
+
 def main():
     if FLATC is None:
         print("flatc is missing")
@@ -119,7 +134,7 @@ def main():
     faults = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for check in (check_evolution, check_json, check_python):
+        for check in (check_evolution, check_json, check_python, check_cpp):
             faults += check(folder)
     for fault in faults:
         print(fault)

@@ -194,6 +194,7 @@ TEST_CASE("modules and prefixes") {
   CHECK(errors("testing$func @f() {}") == "E0303@1:1");
   CHECK(errors("cuda_tile.module @m { } }") == "E0302@1:25");
   CHECK(errors("llvm.func @f() {}") == "E0303@1:1");
+  CHECK(errors(repeat("module {", 16) + repeat("}", 16)) == "");
   CHECK(errors(repeat("module {", 17)) == "L0102@1:129");
 }
 
@@ -343,6 +344,9 @@ TEST_CASE("attributes: aliases precede their uses") {
   for (int i = 1; i < 9; ++i)
     wide += "#a" + std::to_string(i) + " = [#a" + std::to_string(i - 1) + ", #a" + std::to_string(i - 1) + "]\n";
   CHECK(errors(wide) == "L0102@7:1");
+  const auto values = [](size_t n) { return "#a = [1" + repeat(", 1", n - 1) + "]"; };  // and the list itself
+  CHECK(errors(values(kMaxAliasNodes - 1)) == "");
+  CHECK(errors(values(kMaxAliasNodes)) == "L0102@1:1");
 }
 
 TEST_CASE("constants: integers") {
@@ -643,6 +647,9 @@ TEST_CASE("locations") {
     chain +=
         "#l" + std::to_string(i) + " = loc(fused[#l" + std::to_string(i - 1) + ", #l" + std::to_string(i - 1) + "])\n";
   CHECK(errors(chain) == "L0102@13:12");
+  const auto places = [](size_t n) { return "fused[unknown" + repeat(", \"a\":1:1", n - 1) + "]"; };
+  CHECK(wrong(places(kMaxLocNodes - 1)) == "");  // and the fused location itself
+  CHECK(wrong(places(kMaxLocNodes)) == "L0102@2:12");
 }
 
 TEST_CASE("globals") {
@@ -727,9 +734,13 @@ TEST_CASE("generic form") {
 }
 
 TEST_CASE("limits") {
-  Parsed p = parse(std::string(kMaxTextSize + 1, ' '));
+  std::string text(kMaxTextSize, ' ');
+  CHECK(parse(text).diags.error_count() == 0);
+  text += ' ';
+  Parsed p = parse(std::move(text));
   REQUIRE(p.diags.error_count() == 1);
   CHECK(p.diags.all()[0].code == Code::L0101);
+  CHECK(p.diags.all()[0].message == "the text has 268435457 bytes, more than the limit of 268435456");
   const auto nested = [](size_t n) {
     return "entry @k(%c: tile<i1>) {\n" + repeat("if %c {\n", n) + repeat("}\n", n) + "}\n";
   };

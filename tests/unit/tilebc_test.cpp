@@ -4,6 +4,7 @@
 #include "vm/codec/tilebc.h"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -551,6 +552,13 @@ TEST_SUITE("tilebc") {
   }
 
   TEST_CASE("limit on the size of a file") {
+    // Zeros that take no memory until they are read, which the check of the identifier does to the first few.
+    void* const zeros = mmap(nullptr, kMaxTilebcBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(zeros != MAP_FAILED);
+    Diagnostics at_limit;
+    CHECK(!decode_tilebc(std::span(static_cast<const uint8_t*>(zeros), kMaxTilebcBytes), "big", at_limit).ok());
+    CHECK(code_info(at_limit.first_error()->code).cls == FailureClass::Malformed);
+    munmap(zeros, kMaxTilebcBytes);
     // Nothing is read before the size is checked, so the bytes behind the first need not exist.
     const uint8_t byte = 0;
     Diagnostics diags;
@@ -613,6 +621,14 @@ TEST_SUITE("tilebc") {
     };
     CHECK(rejected(fused(11)) == "accepted");
     check_rejected(fused(12), "L0102", "stands for more than 4096 others");
+    const auto flat = [](uint32_t places) {
+      return encode_ok(with_location([&](Module& m) {
+        const LocId l = m.locs.add({.kind = Loc::Kind::Named, .file = 0});
+        return m.locs.add({.kind = Loc::Kind::Fused, .parts = std::vector<LocId>(places, l)});
+      }));
+    };
+    CHECK(rejected(flat(kMaxTilebcFused - 1)) == "accepted");  // and the fused location itself
+    check_rejected(flat(kMaxTilebcFused), "L0102", "stands for more than 4096 others");
   }
 
   TEST_CASE("limit on the rank of types") {

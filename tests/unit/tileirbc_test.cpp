@@ -3,6 +3,7 @@
 #include "assembler/tileirbc/tileirbc.h"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <fstream>
@@ -303,6 +304,48 @@ TEST_CASE("tileirbc: parameters up to the limit and not beyond") {
   };
   CHECK(codes_of(with_params(tileirbc::kMaxParams)) == "ok");
   CHECK(codes_of(with_params(tileirbc::kMaxParams + 1)) == "L0103");
+}
+
+TEST_CASE("tileirbc: a file has at most 256 MiB") {
+  // Zeros that take no memory until they are read.
+  constexpr size_t kSize = tileirbc::kMaxFileBytes + 1;
+  void* const zeros = mmap(nullptr, kSize, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(zeros != MAP_FAILED);
+  const auto first = [&](size_t size) {
+    Diagnostics diags;
+    CHECK_FALSE(read_tileirbc(std::span(static_cast<const uint8_t*>(zeros), size), "big", diags));
+    return std::string(code_info(diags.first_error()->code).name) + " " + diags.first_error()->message;
+  };
+  CHECK(first(tileirbc::kMaxFileBytes).starts_with("E0102"));
+  CHECK(first(kSize).starts_with("L0101"));
+  CHECK(first(kSize).find(std::to_string(tileirbc::kMaxFileBytes)) != std::string::npos);
+  munmap(zeros, kSize);
+}
+
+TEST_CASE("tileirbc: debug records nest up to the limit and not beyond") {
+  const auto blocks = [](int levels) {
+    Diagnostics diags;
+    Module m;
+    const StringId name = m.strings.add("f");
+    m.name = name;
+    const ScopeId file = m.locs.add_scope({.kind = DebugScope::Kind::File, .name = name, .directory = name});
+    const ScopeId unit = m.locs.add_scope({.kind = DebugScope::Kind::CompileUnit, .file = file});
+    ScopeId scope = m.locs.add_scope({.kind = DebugScope::Kind::Subprogram, .name = name, .linkage_name = name, .file = file, .compile_unit = unit});
+    for (int i = 0; i < levels; ++i)
+      scope = m.locs.add_scope({.kind = DebugScope::Kind::LexicalBlock, .file = file, .scope = scope, .line = 1});
+    Function& f = m.functions.emplace_back();
+    f.name = name;
+    f.loc = m.locs.add({.kind = Loc::Kind::Scoped, .file = name, .line = 1, .scope = scope});
+    FunctionBuilder b(f, {});
+    (void)b.op({.op = Opcode::Return, .loc = f.loc});
+    b.finish();
+    const auto bytes = write_tileirbc(m, kNewestStableVersion, diags);
+    REQUIRE(bytes);
+    return codes_of(*bytes);
+  };
+  // The location, the subprogram and its unit are levels too; the file is read before, where the outermost block names it.
+  CHECK(blocks(tileirbc::kMaxDebugNesting - 3) == "ok");
+  CHECK(blocks(tileirbc::kMaxDebugNesting - 2) == "L0102");
 }
 
 TEST_CASE("tileirbc: a string used everywhere counts every time") {
