@@ -5,6 +5,7 @@ The smoke tier is read from conformance/cases; larger tiers are made by generate
 failed, 5 something did, 2 usage, 3 the implementation or the suite cannot be used, 130 interrupted."""
 
 import argparse
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +15,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+
+if __name__ == "__main__" and importlib.util.find_spec("numpy") is None:
+    print(f"error: the runner needs numpy: {sys.executable} -m pip install numpy", file=sys.stderr)
+    sys.exit(3)
 
 from runner import execute, report, suite  # noqa: E402
 
@@ -107,6 +112,12 @@ def generated(a):
     except (OSError, ValueError, KeyError):
         fresh = False
     if not fresh:
+        missing = [n for n in ("numpy", "ml_dtypes", "mpmath") if importlib.util.find_spec(n) is None]
+        if missing:
+            raise execute.Broken(
+                f"cases beyond the smoke tier are made with {' and '.join(missing)}, which this Python lacks: "
+                f"{sys.executable} -m pip install {' '.join(missing)}"
+            )
         print(f"making the cases of tier {a.tier} in {a.cache}", file=sys.stderr, flush=True)
         done = subprocess.run(
             [sys.executable, os.path.join(HERE, "generate.py"), "--out", a.cache, "--tier", a.tier],
