@@ -38,7 +38,9 @@ def options(argv, prog):
         metavar="IMPL",
         help="the implementation under test: a command, a shared library (.so), 'tilevm [--cpu|--gpu|--gpu=emulate]' or tileiras",
     )
-    p.add_argument("--tier", choices=suite.TIERS, default="smoke")
+    p.add_argument(
+        "--tier", choices=suite.TIERS, help="cases of this tier and those below it (smoke; of --suite all of them)"
+    )
     p.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, such as 'float_arith/addf.*'")
     p.add_argument("--shard", default="1/1", metavar="K/N", help="the k-th of n parts")
     p.add_argument(
@@ -90,6 +92,8 @@ def options(argv, prog):
         p.error("--impl is needed")
     if a.resume and not a.log:
         p.error("--resume needs --log")
+    a.shown_tier = a.tier or ("of the given cases" if a.suite else "smoke")
+    a.tier = a.tier or ("full" if a.suite else "smoke")
     return a
 
 
@@ -243,7 +247,7 @@ def main(argv=None, prog=None):
         "implementation_version": can.get("version", ""),
         "profile": can.get("profile", "language"),
         "form": a.form,
-        "tier": a.tier,
+        "tier": a.shown_tier,
         "only": a.only,
         "shards": [a.shard],
         "seconds": round(time.monotonic() - start, 2),
