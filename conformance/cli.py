@@ -2,6 +2,7 @@
 """One program for the suite: cli.py run|list|export|record|merge|diff ...; `tilevm conformance` is the same."""
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -53,6 +54,9 @@ def diff(argv, prog):
 
 
 def main(argv, prog):
+    if importlib.util.find_spec("numpy") is None:
+        print(f"error: the runner needs numpy: {sys.executable} -m pip install numpy", file=sys.stderr)
+        return 3
     words = dict(enumerate(argv))
     command = words.get(0)
     if command in (None, "-h", "--help"):

@@ -5,6 +5,7 @@ The smoke tier is read from conformance/cases; larger tiers are made by generate
 failed, 5 something did, 2 usage, 3 the implementation or the suite cannot be used, 130 interrupted."""
 
 import argparse
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +15,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+
+if __name__ == "__main__" and importlib.util.find_spec("numpy") is None:
+    print(f"error: the runner needs numpy: {sys.executable} -m pip install numpy", file=sys.stderr)
+    sys.exit(3)
 
 from runner import execute, report, suite  # noqa: E402
 
@@ -33,7 +38,9 @@ def options(argv, prog):
         metavar="IMPL",
         help="the implementation under test: a command, a shared library (.so), 'tilevm [--cpu|--gpu|--gpu=emulate]' or tileiras",
     )
-    p.add_argument("--tier", choices=suite.TIERS, default="smoke")
+    p.add_argument(
+        "--tier", choices=suite.TIERS, help="cases of this tier and those below it (smoke; of --suite all of them)"
+    )
     p.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, such as 'float_arith/addf.*'")
     p.add_argument("--shard", default="1/1", metavar="K/N", help="the k-th of n parts")
     p.add_argument(
@@ -85,6 +92,8 @@ def options(argv, prog):
         p.error("--impl is needed")
     if a.resume and not a.log:
         p.error("--resume needs --log")
+    a.shown_tier = a.tier or ("of the given cases" if a.suite else "smoke")
+    a.tier = a.tier or ("full" if a.suite else "smoke")
     return a
 
 
@@ -107,6 +116,12 @@ def generated(a):
     except (OSError, ValueError, KeyError):
         fresh = False
     if not fresh:
+        missing = [n for n in ("numpy", "ml_dtypes", "mpmath") if importlib.util.find_spec(n) is None]
+        if missing:
+            raise execute.Broken(
+                f"cases beyond the smoke tier are made with {' and '.join(missing)}, which this Python lacks: "
+                f"{sys.executable} -m pip install {' '.join(missing)}"
+            )
         print(f"making the cases of tier {a.tier} in {a.cache}", file=sys.stderr, flush=True)
         done = subprocess.run(
             [sys.executable, os.path.join(HERE, "generate.py"), "--out", a.cache, "--tier", a.tier],
@@ -232,7 +247,7 @@ def main(argv=None, prog=None):
         "implementation_version": can.get("version", ""),
         "profile": can.get("profile", "language"),
         "form": a.form,
-        "tier": a.tier,
+        "tier": a.shown_tier,
         "only": a.only,
         "shards": [a.shard],
         "seconds": round(time.monotonic() - start, 2),

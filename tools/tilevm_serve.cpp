@@ -109,8 +109,9 @@ bool each_piece(const ordered_json& buffer, uint64_t memory, uint64_t file, Work
   return from == file;
 }
 
-Result<LaunchArguments> arguments(const ordered_json& m, const std::string& folder, Diagnostics& diags) {
+Result<LaunchArguments> arguments(const ordered_json& m, std::span<const ParamType> wanted, const std::string& folder, Diagnostics& diags) {
   LaunchArguments out;
+  if (m.at("params").size() != wanted.size()) return diags.error(Code::E0802, Place{}, "the entry takes another number of parameters");
   for (const auto& b : m.at("buffers")) {
     const auto bytes = read_file(folder + "/" + b.at("file").get<std::string>(), diags);
     if (!bytes) return Failed;
@@ -124,15 +125,18 @@ Result<LaunchArguments> arguments(const ordered_json& m, const std::string& fold
     out.buffers.push_back(std::move(a));
   }
   for (const auto& p : m.at("params")) {
+    const ParamType& want = wanted[out.params.size()];
+    const bool scalar = p.at("kind") == "scalar";
+    if (scalar == (want.element == ElementType::Ptr)) return diags.error(Code::E0803, Place{}, "a parameter is not of the entry's type");
     FlatParam flat;
-    if (p.at("kind") == "scalar") {
-      flat.type = element(p.at("type").get<std::string>());
+    flat.type = want.element;
+    if (scalar) {
       flat.bits = std::stoull(p.at("bits").get<std::string>(), nullptr, 0);
     } else {
-      flat.type = ElementType::Ptr;
       flat.buffer = p.at("buffer").get<int32_t>();
       flat.byte_offset = p.at("offset").get<uint64_t>();
-      if (flat.buffer < 0 || static_cast<size_t>(flat.buffer) >= out.buffers.size()) return diags.error(Code::E0804, Place{}, "a parameter names a buffer that is not there");
+      if (flat.buffer < 0 || static_cast<size_t>(flat.buffer) >= out.buffers.size() || flat.byte_offset > out.buffers[static_cast<size_t>(flat.buffer)].memory.size())
+        return diags.error(Code::E0804, Place{}, "a parameter leads to no place in a buffer");
     }
     out.bindings.push_back({out.params.size(), 1, flat.buffer});
     out.params.push_back(flat);
@@ -154,16 +158,14 @@ ordered_json answer(const Server& server, const std::string& folder) {
   const auto module = std::make_shared<const ValidModule>(*std::move(valid));
   const auto entry = find_entry(**module, m.at("entry").get<std::string>(), diags);
   if (!entry) return failed(diags);
-  auto args = arguments(m, folder, diags);
+  const LaunchGrid grid = m.at("grid").get<LaunchGrid>();
+  for (int axis = 0; axis < 3; ++axis)
+    if (!check_grid_extent(grid[static_cast<size_t>(axis)], axis, Place{}, diags)) return failed(diags);
+  auto args = arguments(m, entry_params(**module, **entry), folder, diags);
   if (!args) return failed(diags);
-  if (entry_params(**module, **entry).size() != args->params.size()) {
-    (void)diags.error(Code::E0802, Place{}, "the entry takes another number of parameters");
-    return failed(diags);
-  }
   std::string name, prints;
   const auto device = server.launch.make_device ? server.launch.make_device(module, name, diags) : make_cpu_device(module, diags);
   if (!device) return failed(diags);
-  const LaunchGrid grid = m.at("grid").get<LaunchGrid>();
   RunOptions options;
   // One thread for small grids: starting others would take longer than the launch.
   options.threads = uint64_t{grid[0]} * grid[1] * grid[2] >= 8 ? 4 : 1;
