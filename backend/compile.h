@@ -46,7 +46,9 @@ struct TensorMapSpec {
 /// A kernel's parameters as the device takes them: every parameter of the entry, in order, as one 64-bit word (the bits of a
 /// scalar zero-extended, the address of a pointer), then the hidden ones: the mailbox's address, one word per global of the
 /// module (its address), one word per tensor map (its address in device memory, a multiple of 64), and, only if
-/// local_bytes_per_block is not zero, the address (a multiple of 256) of that many bytes for each block of the grid.
+/// local_bytes_per_block is not zero, the address (a multiple of 256) of that many bytes for each block of the grid. A kernel with a
+/// linear grid has four more: the extents of the program's grid along x, y and z, and the number of the launch's first block, x counting
+/// fastest. It is launched with blocks along x only.
 struct CompiledKernel {
   std::string entry;                         ///< symbol in the PTX
   std::string ptx;
@@ -57,6 +59,7 @@ struct CompiledKernel {
   uint32_t shared_bytes = 0;                 ///< dynamic shared memory
   uint32_t cluster = 1;                      ///< CTAs per cluster along x
   uint64_t local_bytes_per_block = 0;        ///< of device memory, for the entry's allocas
+  bool linear_grid = false;                  ///< made with the plan's "grid" set to "linear"
   std::vector<TensorMapSpec> maps;
   std::vector<Remark> remarks;
 };

@@ -51,17 +51,18 @@ struct Uuid {
 };
 
 struct LaunchAttribute {
-  int id;  ///< 4: cluster dimension
+  int id;  ///< 4: cluster dimension, 6: programmatic stream serialization
   int pad;
   union {
     char bytes[64];
     struct {
       unsigned x, y, z;
     } cluster;
+    int programmatic;
   } value;
 };
 static_assert(sizeof(LaunchAttribute) == 72);
-inline constexpr int kAttributeCluster = 4;
+inline constexpr int kAttributeCluster = 4, kAttributeProgrammatic = 6;
 
 struct LaunchConfig {
   unsigned grid[3];
@@ -89,6 +90,8 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(context_retain, "cuDevicePrimaryCtxRetain", (Context* context, DeviceOrdinal device))                        \
   X(context_release, "cuDevicePrimaryCtxRelease_v2", (DeviceOrdinal device))                                     \
   X(context_set, "cuCtxSetCurrent", (Context context))                                                           \
+  X(context_get, "cuCtxGetCurrent", (Context* context))                                                          \
+  X(context_device, "cuCtxGetDevice", (DeviceOrdinal* device))                                                   \
   X(module_load, "cuModuleLoadData", (ModuleHandle* module, const void* image))                                  \
   X(module_unload, "cuModuleUnload", (ModuleHandle module))                                                      \
   X(module_function, "cuModuleGetFunction", (FunctionHandle* function, ModuleHandle module, const char* name))   \
@@ -126,6 +129,7 @@ static_assert(sizeof(LaunchConfig) == 56);
 // Functions that older drivers lack; nullptr there.
 #define TILE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                          \
   X(launch_ex, "cuLaunchKernelEx", (const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra)) \
+  X(blocks_per_sm, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int* blocks, FunctionHandle function, int threads, size_t shared_bytes)) \
   X(tensor_map_encode, "cuTensorMapEncodeTiled",                                                                 \
     (void* map, int type, unsigned rank, DevicePtr address, const uint64_t* dims, const uint64_t* strides,       \
      const uint32_t* box, const uint32_t* steps, int interleave, int swizzle, int promotion, int fill))

@@ -29,16 +29,45 @@ Result<std::shared_ptr<Gpu>> Gpu::open(Diagnostics& diags, int ordinal) {
   Context context = nullptr;
   if (!d.check(d.context_retain(&context, gpu->device_), "cuDevicePrimaryCtxRetain", diags)) return Failed;
   gpu->context_ = context;
-  if (!gpu->enter(diags)) return Failed;
+  if (!gpu->enter(diags) || !gpu->make_stream(diags)) return Failed;
+  return gpu;
+}
+
+Result<std::shared_ptr<Gpu>> Gpu::of_current_context(Diagnostics& diags) {
+  const auto driver = Driver::load(diags);
+  if (!driver) return Failed;
+  const Driver& d = **driver;
+  Context context = nullptr;
+  if (!d.check(d.context_get(&context), "cuCtxGetCurrent", diags)) return Failed;
+  if (!context) return diags.error(Code::E0912, Place{}, "no context of the driver is current in this thread", "make one current, or let the device's primary context be used");
+  DeviceOrdinal device = 0;
+  if (!d.check(d.context_device(&device), "cuCtxGetDevice", diags)) return Failed;
+  auto facts = d.device(device, diags);
+  if (!facts) return Failed;
+  std::shared_ptr<Gpu> gpu(new Gpu(d, *std::move(facts)));
+  gpu->device_ = device;
+  gpu->context_ = context;
+  gpu->callers_context_ = true;
+  if (!gpu->make_stream(diags)) return Failed;
+  return gpu;
+}
+
+Status Gpu::make_stream(Diagnostics& diags) {
   Stream stream = nullptr;
-  if (!d.check(d.stream_create(&stream, kStreamNonBlocking), "cuStreamCreate", diags)) return Failed;
-  gpu->stream_ = stream;
-  for (Event* event : {&gpu->start_, &gpu->stop_}) {
+  if (!driver_.check(driver_.stream_create(&stream, kStreamNonBlocking), "cuStreamCreate", diags)) return Failed;
+  stream_ = stream;
+  for (Event* event : {&start_, &stop_}) {
     Event made = nullptr;
-    if (!d.check(d.event_create(&made, kEventDefault), "cuEventCreate", diags)) return Failed;
+    if (!driver_.check(driver_.event_create(&made, kEventDefault), "cuEventCreate", diags)) return Failed;
     *event = made;
   }
-  return gpu;
+  return {};
+}
+
+unsigned LoadedKernel::blocks_per_sm(unsigned threads, unsigned shared_bytes) const {
+  int blocks = 0;
+  if (!gpu_ || !gpu_->driver_.blocks_per_sm) return 0;
+  return gpu_->driver_.blocks_per_sm(&blocks, function_, static_cast<int>(threads), shared_bytes) == kSuccess && blocks > 0 ? static_cast<unsigned>(blocks) : 0;
 }
 
 // Nothing can be done about errors in destructors, and after a kernel's fault every call fails.
@@ -46,7 +75,7 @@ Gpu::~Gpu() {
   if (start_) (void)driver_.event_destroy(start_);
   if (stop_) (void)driver_.event_destroy(stop_);
   if (stream_) (void)driver_.stream_destroy(stream_);
-  if (context_) (void)driver_.context_release(device_);
+  if (context_ && !callers_context_) (void)driver_.context_release(device_);
 }
 DeviceMemory::~DeviceMemory() {
   if (address_) (void)gpu_->driver_.memory_free(address_);
@@ -171,18 +200,29 @@ Status Gpu::enqueue(const LoadedKernel& kernel, const LaunchShape& shape, std::s
   std::vector<void*> pointers;
   for (const LaunchParam& p : params) words.push_back(p.bits);
   for (uint64_t& w : words) pointers.push_back(&w);
+  return enqueue_prepared(kernel, shape, pointers.data(), stream_, diags);
+}
+
+Status Gpu::enqueue_prepared(const LoadedKernel& kernel, const LaunchShape& shape, void* const* params, Stream stream, Diagnostics& diags) const {
   const auto& g = shape.grid;
+  void** const pointers = const_cast<void**>(params);  // the driver only reads them
+  if (shape.cluster > 1 && !driver_.launch_ex) return diags.error(Code::E0911, Place{}, "the driver cannot launch clusters of blocks", "update NVIDIA's driver to one for CUDA 11.8 or newer");
+  if (shape.cluster > 1 && g[0] % shape.cluster != 0)
+    return diags.error(Code::E0808, Place{}, "the grid has " + std::to_string(g[0]) + " blocks along x, which is no multiple of the kernel's cluster of " + std::to_string(shape.cluster));
+  LaunchAttribute attributes[2] = {};
+  unsigned count = 0;
   if (shape.cluster > 1) {
-    if (!driver_.launch_ex) return diags.error(Code::E0911, Place{}, "the driver cannot launch clusters of blocks", "update NVIDIA's driver to one for CUDA 11.8 or newer");
-    if (g[0] % shape.cluster != 0)
-      return diags.error(Code::E0808, Place{}, "the grid has " + std::to_string(g[0]) + " blocks along x, which is no multiple of the kernel's cluster of " + std::to_string(shape.cluster));
-    LaunchAttribute attribute{};
-    attribute.id = kAttributeCluster;
-    attribute.value.cluster = {shape.cluster, 1, 1};
-    const LaunchConfig config{{g[0], g[1], g[2]}, {shape.threads, 1, 1}, shape.shared_bytes, stream_, &attribute, 1};
-    return kernel_status(driver_.launch_ex(&config, kernel.function_, pointers.data(), nullptr), "cuLaunchKernelEx", diags);
+    attributes[count].id = kAttributeCluster;
+    attributes[count++].value.cluster = {shape.cluster, 1, 1};
   }
-  return kernel_status(driver_.launch(kernel.function_, g[0], g[1], g[2], shape.threads, 1, 1, shape.shared_bytes, stream_, pointers.data(), nullptr), "cuLaunchKernel", diags);
+  // Older drivers run the launches one behind the other, which is as right.
+  if (shape.programmatic && driver_.launch_ex) {
+    attributes[count].id = kAttributeProgrammatic;
+    attributes[count++].value.programmatic = 1;
+  }
+  if (count == 0) return kernel_status(driver_.launch(kernel.function_, g[0], g[1], g[2], shape.threads, 1, 1, shape.shared_bytes, stream, pointers, nullptr), "cuLaunchKernel", diags);
+  const LaunchConfig config{{g[0], g[1], g[2]}, {shape.threads, 1, 1}, shape.shared_bytes, stream, attributes, count};
+  return kernel_status(driver_.launch_ex(&config, kernel.function_, pointers, nullptr), "cuLaunchKernelEx", diags);
 }
 
 Result<double> Gpu::launch(const LoadedKernel& kernel, const LaunchShape& shape, std::span<const LaunchParam> params, const std::atomic<bool>* cancel, Diagnostics& diags) const {

@@ -85,6 +85,8 @@ class LoadedKernel {
   [[nodiscard]] unsigned registers() const { return registers_; }
   [[nodiscard]] unsigned local_bytes() const { return local_bytes_; }
   [[nodiscard]] unsigned static_shared_bytes() const { return static_shared_; }
+  /// Blocks of so many threads and bytes of dynamic shared memory that one multiprocessor holds; 0 where the driver does not say.
+  [[nodiscard]] unsigned blocks_per_sm(unsigned threads, unsigned shared_bytes) const;
 
  private:
   friend class Gpu;
@@ -108,6 +110,7 @@ struct LaunchShape {
   uint32_t threads = 128;       ///< of a block, all along x
   uint32_t shared_bytes = 0;    ///< dynamic
   uint32_t cluster = 1;         ///< blocks of a cluster along x; 1: none
+  bool programmatic = false;    ///< may start while the launch before it in its stream still runs: it waits itself
 };
 
 /// A kernel's parameters: the values in order, each `bytes` long and aligned to that.
@@ -121,6 +124,9 @@ class Gpu {
   /// Opens a device: that of this number, or of TILEVM_DEVICE, or the first. Its primary context becomes current in this thread.
   /// @error E0910..E0914
   [[nodiscard]] static Result<std::shared_ptr<Gpu>> open(Diagnostics& diags, int ordinal = -1);
+  /// The device of the context that is current in the calling thread; that context is used, and stays the caller's.
+  /// @error E0912 there is none; E0910..E0914
+  [[nodiscard]] static Result<std::shared_ptr<Gpu>> of_current_context(Diagnostics& diags);
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
   ~Gpu();
@@ -151,6 +157,9 @@ class Gpu {
   /// Puts one launch into the stream, without waiting.
   [[nodiscard]] Status enqueue(const LoadedKernel& kernel, const LaunchShape& shape, std::span<const LaunchParam> params, Diagnostics& diags) const;
 
+  /// The same into a stream of the caller's, with pointers to the parameters. Allocates nothing and waits for nothing unless it fails.
+  [[nodiscard]] Status enqueue_prepared(const LoadedKernel& kernel, const LaunchShape& shape, void* const* params, Stream stream, Diagnostics& diags) const;
+
   /// The time of one launch after `flush` was overwritten, so that nothing of its data is in the L2 cache. In seconds.
   [[nodiscard]] Result<double> time_launch(const LoadedKernel& kernel, const LaunchShape& shape, std::span<const LaunchParam> params, const DeviceMemory& flush,
                                            Diagnostics& diags) const;
@@ -173,6 +182,8 @@ class Gpu {
   DeviceFacts facts_;
   DeviceOrdinal device_ = 0;
   Context context_ = nullptr;
+  bool callers_context_ = false;
+  [[nodiscard]] Status make_stream(Diagnostics& diags);
   Stream stream_ = nullptr;
   Event start_ = nullptr, stop_ = nullptr;
 };

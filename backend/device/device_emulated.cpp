@@ -73,6 +73,15 @@ class EmulatedDevice : public Device {
       params.push_back(add(reinterpret_cast<std::byte*>(local.data()), local.size(), "the blocks' local memory"));
       if (diags.has_errors()) return Failed;
     }
+    // Only on request: the emulation itself launches any grid.
+    std::array<uint32_t, 3> launched = {grid[0], grid[1], grid[2]};
+    if (kernel->kernel().linear_grid) {
+      const auto parts = launch_parts(grid, true, diags);
+      if (!parts) return Failed;
+      if (parts->size() != 1) return diags.error(Code::E0808, (**module_).place(entry), "the emulation launches a linear grid of at most " + std::to_string(kMostBlocks) + " blocks");
+      launched = (*parts)[0].grid;
+      add_grid_words(grid, 0, params);
+    }
 
     EmulateOptions run;
     run.threads = options.threads;
@@ -80,9 +89,10 @@ class EmulatedDevice : public Device {
     run.seed = options_.emulate_seed;
     run.policy = options_.emulate_policy == "early" ? EmulateOptions::Early : options_.emulate_policy == "late" ? EmulateOptions::Late : EmulateOptions::Random;
     run.trap_text = [&](Code code, InstId inst) { return inst < entry.insts.size() ? trap_words(code, **module_, entry, inst) : code_info(code).meaning; };
+    if (kernel->kernel().linear_grid) run.shown_grid = {grid[0], grid[1], grid[2]};
     run.cancel = options.cancel;
     run.progress = options.progress;
-    const auto ran = run_emulated(*kernel, {grid[0], grid[1], grid[2]}, params, memory, run, &**module_, &entry, diags);
+    const auto ran = run_emulated(*kernel, launched, params, memory, run, &**module_, &entry, diags);
     deliver_prints(box, **module_, entry, options.print, diags);
     if (diags.has_errors() || report_trap(box, **module_, entry, diags) || !ran) return Failed;
     RunStats stats;

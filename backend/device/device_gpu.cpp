@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "backend/device/launch_data.h"
 #include "backend/cuda/tensor_map.h"
@@ -12,17 +13,20 @@
 #include "backend/plan/target.h"
 
 namespace tile {
-namespace {
 
 using cuda::DeviceMemory;
 using cuda::Gpu;
 using cuda::LaunchParam;
 using cuda::LaunchShape;
 
+namespace {
+
 uint32_t bytes_of(ElementType e) {
   if (e == ElementType::Ptr) return 8;
   return std::max<uint32_t>(1, info(e).storage);
 }
+
+}  // namespace
 
 class GpuDeviceImpl : public GpuDevice {
  public:
@@ -54,20 +58,32 @@ class GpuDeviceImpl : public GpuDevice {
   }
 
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
-    if (!gpu_->check_grid(grid, diags)) return Failed;
+    const bool linear = is_linear(grid);
+    const auto parts = launch_parts(grid, linear, diags);
+    if (!parts) return Failed;
+    for (const LaunchPart& part : *parts)
+      if (!gpu_->check_grid(part.grid, diags)) return Failed;
     std::vector<DeviceMemory> buffers;
     if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
     DeviceMemory maps, local;
-    const auto ready = prepare_for(entry, args, buffers, maps, diags);
+    const auto ready = prepare_for(entry, args, buffers, maps, linear, diags);
     if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
     const auto box = mailbox_bytes();
     reset_mailbox(box);
     Diagnostics faults;
-    const auto seconds = gpu_->launch((*ready)->loaded, shape((*ready)->built, grid), words(args, buffers, maps, (*ready)->maps.size(), local), options.cancel, faults);
-    // A trap in the mailbox says more than the error that the driver makes of it.
-    const bool trapped = report_trap(box, **module_, entry, diags);
-    if (seconds || trapped) deliver_prints(box, **module_, entry, options.print, diags);
-    if (trapped) return Failed;
+    Result<double> seconds = 0.0;
+    for (const LaunchPart& part : *parts) {
+      const auto params = words(args, buffers, maps, (*ready)->maps.size(), local, linear ? &grid : nullptr, part.first);
+      const auto took = gpu_->launch((*ready)->loaded, shape((*ready)->built, part.grid), params, options.cancel, faults);
+      seconds = seconds && took ? Result<double>(*seconds + *took) : Result<double>(Failed);
+      // A trap in the mailbox says more than the error that the driver makes of it.
+      const LinearGrid numbers{{grid[0], grid[1], grid[2]}, part.first};
+      const bool trapped = report_trap(box, **module_, entry, diags, linear ? &numbers : nullptr);
+      if (trapped) deliver_prints(box, **module_, entry, options.print, diags);
+      if (trapped) return Failed;
+      if (!seconds) break;
+    }
+    if (seconds) deliver_prints(box, **module_, entry, options.print, diags);
     for (const Diagnostic& d : faults.all()) {
       Diagnostic placed = d;
       if (placed.place.function.empty()) placed.place = (**module_).place(entry);
@@ -83,6 +99,7 @@ class GpuDeviceImpl : public GpuDevice {
   }
 
   [[nodiscard]] Result<BenchResult> bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) override;
+  [[nodiscard]] Result<std::unique_ptr<PreparedLaunch>> prepare_launch(const Function& entry, const LaunchGrid& grid, std::span<const uint64_t> params, Diagnostics& diags) override;
 
  private:
   struct Ready {
@@ -92,13 +109,20 @@ class GpuDeviceImpl : public GpuDevice {
     uint64_t local_bytes_per_block = 0;
   };
 
-  /// The entry built with or without bulk copies.
-  [[nodiscard]] Result<Ready*> prepare(const Function& entry, Diagnostics& diags, bool bulk_copies = true) {
+  /// Whether a grid is launched along x: where it must be, or is asked for.
+  [[nodiscard]] bool is_linear(const LaunchGrid& grid) const {
+    const auto forced = options_.build.compile.plan.find("grid");
+    return needs_linear_grid(grid) || (forced != options_.build.compile.plan.end() && forced->second == "linear");
+  }
+
+  /// The entry built with or without bulk copies, for grids as they are or along x.
+  [[nodiscard]] Result<Ready*> prepare(const Function& entry, Diagnostics& diags, bool bulk_copies = true, bool linear = false) {
     if (!gpu_->enter(diags)) return Failed;
-    auto& slot = ready_[{&entry, bulk_copies}];
+    auto& slot = ready_[{&entry, bulk_copies, linear}];
     if (slot) return slot.get();
     BuildOptions options = options_.build;
     if (!bulk_copies) options.compile.plan["tma"] = "off";
+    if (linear) options.compile.plan["grid"] = "linear";
     auto maps = tensor_maps(*module_, entry, options.compile, diags);
     if (!maps) return Failed;
     auto built = build_kernel(*module_, entry, options, *linker_, cache_, diags);
@@ -115,9 +139,9 @@ class GpuDeviceImpl : public GpuDevice {
   }
 
   /// The kernel for this launch, and its tensor maps in device memory: one with bulk copies if the driver encodes maps for these arrays.
-  [[nodiscard]] Result<Ready*> prepare_for(const Function& entry, const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, DeviceMemory& maps,
+  [[nodiscard]] Result<Ready*> prepare_for(const Function& entry, const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, DeviceMemory& maps, bool linear,
                                            Diagnostics& diags) {
-    auto ready = prepare(entry, diags);
+    auto ready = prepare(entry, diags, true, linear);
     if (!ready || (*ready)->maps.empty()) return ready;
     std::vector<cuda::TensorMap> encoded((*ready)->maps.size());
     for (size_t k = 0; k < encoded.size(); ++k) {
@@ -125,7 +149,7 @@ class GpuDeviceImpl : public GpuDevice {
       TensorMapRequest r;
       const std::string why = tensor_map_request(spec, args, [&](const FlatParam& p) { return value(p, buffers); }, r);
       if (!why.empty() || !cuda::encode_tensor_map(gpu_->driver(), {spec.element, r.address, r.rank, r.dims, r.strides, r.box, spec.swizzle, r.fill_nan, r.round_tf32}, encoded[k]))
-        return prepare(entry, diags, false);
+        return prepare(entry, diags, false, linear);
     }
     auto memory = gpu_->allocate(encoded.size() * sizeof(cuda::TensorMap), "tensor maps", diags);
     if (!memory || !gpu_->upload(*memory, encoded.data(), encoded.size() * sizeof(cuda::TensorMap), diags)) return Failed;
@@ -145,8 +169,8 @@ class GpuDeviceImpl : public GpuDevice {
 
   [[nodiscard]] std::span<std::byte> mailbox_bytes() const { return {mailbox_.data(), mailbox_.size()}; }
 
-  [[nodiscard]] static LaunchShape shape(const BuiltKernel& built, const LaunchGrid& grid) {
-    return {{grid[0], grid[1], grid[2]}, built.kernel.threads, built.kernel.shared_bytes, built.kernel.cluster};
+  [[nodiscard]] static LaunchShape shape(const BuiltKernel& built, const std::array<uint32_t, 3>& grid) {
+    return {grid, built.kernel.threads, built.kernel.shared_bytes, built.kernel.cluster};
   }
 
   [[nodiscard]] Status upload(const LaunchArguments& args, std::vector<DeviceMemory>& buffers, Diagnostics& diags) const {
@@ -170,13 +194,16 @@ class GpuDeviceImpl : public GpuDevice {
   }
   /// A kernel of ours: words of 64 bits, then the hidden ones.
   [[nodiscard]] std::vector<LaunchParam> words(const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, const DeviceMemory& maps, size_t map_count,
-                                               const DeviceMemory& local) const {
+                                               const DeviceMemory& local, const LaunchGrid* linear, uint64_t first, const cuda::SharedMemory* mailbox = nullptr) const {
     std::vector<LaunchParam> out;
     for (const FlatParam& p : args.params) out.push_back({value(p, buffers), 8});
-    out.push_back({mailbox_.address(), 8});
+    out.push_back({(mailbox ? *mailbox : mailbox_).address(), 8});
     for (const DeviceMemory& g : globals_) out.push_back({g.address(), 8});
     for (size_t k = 0; k < map_count; ++k) out.push_back({maps.address() + k * sizeof(cuda::TensorMap), 8});
     if (local.address() != 0) out.push_back({local.address(), 8});
+    std::vector<uint64_t> numbers;
+    if (linear) add_grid_words(*linear, first, numbers);
+    for (const uint64_t n : numbers) out.push_back({n, 8});
     return out;
   }
   /// A kernel of another compiler: every parameter in its own size, nothing more.
@@ -193,15 +220,20 @@ class GpuDeviceImpl : public GpuDevice {
   cuda::Cache cache_;
   cuda::SharedMemory mailbox_;
   std::vector<DeviceMemory> globals_;
-  std::map<std::pair<const Function*, bool>, std::unique_ptr<Ready>> ready_;
+  std::map<std::tuple<const Function*, bool, bool>, std::unique_ptr<Ready>> ready_;
 };
 
 Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) {
-  if (!gpu_->check_grid(grid, diags)) return Failed;
+  const bool linear = is_linear(grid);
+  const auto parts = launch_parts(grid, linear, diags);
+  if (!parts) return Failed;
+  if (parts->size() != 1 || (needs_linear_grid(grid) && !options.peer_cubin.empty()))
+    return diags.error(Code::E0808, Place{}, "this grid takes several launches, or one that the peer cannot have; times would not compare", "use a smaller grid");
+  if (!gpu_->check_grid((*parts)[0].grid, diags)) return Failed;
   std::vector<DeviceMemory> buffers, peer_buffers;
   if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
   DeviceMemory maps, local;
-  const auto ready = prepare_for(entry, args, buffers, maps, diags);
+  const auto ready = prepare_for(entry, args, buffers, maps, linear, diags);
   if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
   const auto& ours = (*ready)->loaded;
   BenchResult result;
@@ -209,12 +241,13 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   result.local_bytes = ours.local_bytes();
   result.shared_bytes = ours.static_shared_bytes() + (*ready)->built.kernel.shared_bytes;
   result.threads = (*ready)->built.kernel.threads;
+  result.blocks_per_sm = ours.blocks_per_sm(result.threads, (*ready)->built.kernel.shared_bytes);
   const bool with_peer = !options.peer_cubin.empty();
   if (with_peer && !upload(args, peer_buffers, diags)) return Failed;
-  const LaunchShape our_shape = shape((*ready)->built, grid);
+  const LaunchShape our_shape = shape((*ready)->built, (*parts)[0].grid);
   // Kernels of NVIDIA's compiler know their own number of threads; they are launched with a block of one.
   const LaunchShape peer_shape{{grid[0], grid[1], grid[2]}, 1, 0, 1};
-  const auto our_params = words(args, buffers, maps, (*ready)->maps.size(), local);
+  const auto our_params = words(args, buffers, maps, (*ready)->maps.size(), local, linear ? &grid : nullptr, 0);
   const auto peer_params = with_peer ? natural(args, peer_buffers) : std::vector<LaunchParam>();
   cuda::LoadedKernel peer;
   if (with_peer) {
@@ -279,7 +312,41 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   return result;
 }
 
-}  // namespace
+Result<std::unique_ptr<PreparedLaunch>> GpuDeviceImpl::prepare_launch(const Function& entry, const LaunchGrid& grid, std::span<const uint64_t> params, Diagnostics& diags) {
+  const auto types = entry_params(**module_, entry);
+  if (params.size() != types.size())
+    return diags.error(Code::E0802, (**module_).place(entry), std::to_string(params.size()) + " parameters are given, expected " + std::to_string(types.size()));
+  LaunchArguments args;  // every value is known, so there are no buffers
+  for (size_t p = 0; p < params.size(); ++p) args.params.push_back({types[p].element, params[p], -1, 0});
+  auto launch = std::make_unique<PreparedLaunch>();
+  const bool linear = is_linear(grid);
+  const auto parts = launch_parts(grid, linear, diags);
+  if (!parts) return Failed;
+  for (const LaunchPart& part : *parts)
+    if (!gpu_->check_grid(part.grid, diags)) return Failed;
+  if (!gpu_->enter(diags)) return Failed;
+  const auto ready = prepare_for(entry, args, {}, launch->maps_, linear, diags);
+  if (!ready || !allocate_local(entry, **ready, grid, launch->local_, diags)) return Failed;
+  auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);
+  if (!box) return Failed;
+  launch->mailbox_ = *std::move(box);
+  reset_mailbox({launch->mailbox_.data(), launch->mailbox_.size()});
+  launch->gpu_ = gpu_.get();
+  launch->kernel_ = &(*ready)->loaded;
+  launch->module_ = module_;
+  launch->entry_ = &entry;
+  launch->grid_ = grid;
+  launch->linear_ = linear;
+  const bool waits = std::any_of(entry.insts.begin(), entry.insts.end(), [](const Inst& i) { return i.op == Opcode::GdcWaitTko; });
+  for (const LaunchPart& part : *parts) {
+    PreparedLaunch::Part p{shape((*ready)->built, part.grid), {}, {}, part.first};
+    p.shape.programmatic = waits;
+    for (const LaunchParam& w : words(args, {}, launch->maps_, (*ready)->maps.size(), launch->local_, linear ? &grid : nullptr, part.first, &launch->mailbox_)) p.words.push_back(w.bits);
+    for (uint64_t& w : p.words) p.pointers.push_back(&w);
+    launch->parts_.push_back(std::move(p));  // moving a vector leaves its elements where they are
+  }
+  return launch;
+}
 
 double Timing::quantile(double q) const {
   if (seconds.empty()) return 0;
@@ -292,7 +359,7 @@ double Timing::quantile(double q) const {
 double Timing::median() const { return quantile(0.5); }
 
 Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags) {
-  auto gpu = Gpu::open(diags, options.ordinal);
+  auto gpu = options.current_context ? Gpu::of_current_context(diags) : Gpu::open(diags, options.ordinal);
   if (!gpu) return Failed;
   const cuda::DeviceFacts& facts = (*gpu)->facts();
   std::string& target = options.build.compile.target;

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/launch.h"
 #include "backend/device/build.h"
+#include "backend/device/prepared_launch.h"
 #include "vm/runtime/device.h"
 
 namespace tile {
@@ -15,6 +16,7 @@ namespace tile {
 struct GpuOptions {
   BuildOptions build;            ///< an empty target: that of the device; of the emulation: sm_90a
   int ordinal = -1;              ///< of the device; -1: TILEVM_DEVICE, else the first
+  bool current_context = false;  ///< use the context that is current in the calling thread, and its device, not the device's primary context
   uint64_t emulate_seed = 1;     ///< order of threads and asynchronous copies
   std::string emulate_policy = "random";  ///< or "early", "late"
   /// Told of every entry that was built, before its first launch. May be empty.
@@ -39,6 +41,7 @@ struct BenchResult {
   uint64_t copy_bytes = 0;           ///< read and written by one copy
   std::vector<std::vector<uint8_t>> peer_buffers;  ///< the buffers after one launch of the peer, from the same inputs
   unsigned registers = 0, local_bytes = 0, shared_bytes = 0, threads = 0;
+  unsigned blocks_per_sm = 0;        ///< of ours, as the driver says; 0 where it does not
 };
 
 class GpuDevice : public Device {
@@ -46,6 +49,9 @@ class GpuDevice : public Device {
   [[nodiscard]] virtual const cuda::DeviceFacts& facts() const = 0;
   /// Builds an entry, or gives it as it was built. Pointers stay good as long as the device.
   [[nodiscard]] virtual Result<const BuiltKernel*> build(const Function& entry, Diagnostics& diags) = 0;
+  /// Makes a launch ready that can be put into streams of the caller's again and again, and captured into CUDA graphs.
+  /// @param params  one word for each parameter of the entry: addresses in device memory, bits of scalars. They hold for every repetition
+  [[nodiscard]] virtual Result<std::unique_ptr<PreparedLaunch>> prepare_launch(const Function& entry, const LaunchGrid& grid, std::span<const uint64_t> params, Diagnostics& diags) = 0;
   /// Times launches, the peer's and plain copies in turn. One launch of ours is made first; afterwards `args` hold its results.
   [[nodiscard]] virtual Result<BenchResult> bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) = 0;
 };

@@ -1,6 +1,8 @@
 // Names, globals, and the room of local memory.
 #include "backend/device/launch_data.h"
 
+#include <algorithm>
+
 #include "vm/interp/exec.h"
 
 namespace tile {
@@ -25,6 +27,20 @@ Result<std::vector<Memory::Allocation>> global_data(const Module& module, Memory
   for (const uint64_t base : *bases) out.push_back(*owner.find(base));
   return out;
 }
+
+Result<std::vector<LaunchPart>> launch_parts(const LaunchGrid& grid, bool linear, Diagnostics& diags) {
+  if (!linear) return std::vector<LaunchPart>{{{grid[0], grid[1], grid[2]}, 0}};
+  // Extents are below 2^24, so two of them make no more than 2^48 and the third can be looked at before it is multiplied.
+  const uint64_t plane = uint64_t{grid[0]} * grid[1];
+  constexpr uint64_t kMost = uint64_t{1} << 48;
+  if (plane > kMost || (plane != 0 && grid[2] > kMost / plane)) return diags.error(Code::E0808, Place{}, "the grid has more than 2^48 blocks", "use a smaller grid");
+  std::vector<LaunchPart> parts;
+  for (uint64_t first = 0, total = plane * grid[2]; first < total; first += kMostBlocks)
+    parts.push_back({{static_cast<uint32_t>(std::min<uint64_t>(kMostBlocks, total - first)), 1, 1}, first});
+  return parts;
+}
+
+void add_grid_words(const LaunchGrid& grid, uint64_t first, std::vector<uint64_t>& to) { to.insert(to.end(), {grid[0], grid[1], grid[2], first}); }
 
 Result<uint64_t> local_bytes(const Module& module, const Function& entry, uint64_t per_block, const LaunchGrid& grid, Diagnostics& diags) {
   constexpr uint64_t kMost = uint64_t{1} << 30;

@@ -1,6 +1,7 @@
 // What a launch hands to a kernel besides its scalars: names of buffers, and the bytes of the module's globals.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,19 @@ namespace tile {
 
 /// The initial bytes of every global, in module order. They stay in `owner`.
 [[nodiscard]] Result<std::vector<Memory::Allocation>> global_data(const Module& module, Memory& owner, Diagnostics& diags);
+
+/// How a grid is launched: as it is, or, where it has more blocks along y or z than a GPU launches, along x, in parts if need be.
+struct LaunchPart {
+  std::array<uint32_t, 3> grid;
+  uint64_t first = 0;  ///< number of its first block; only of a linear grid
+};
+/// Most blocks that a GPU launches along x, and along y and z.
+inline constexpr uint32_t kMostBlocks = 0x7FFFFFFF, kMostBlocksYZ = 65535;
+[[nodiscard]] inline bool needs_linear_grid(const LaunchGrid& grid) { return grid[1] > kMostBlocksYZ || grid[2] > kMostBlocksYZ; }
+/// @error E0808 more than 2^48 blocks
+[[nodiscard]] Result<std::vector<LaunchPart>> launch_parts(const LaunchGrid& grid, bool linear, Diagnostics& diags);
+/// Appends the hidden parameters of a linear grid.
+void add_grid_words(const LaunchGrid& grid, uint64_t first, std::vector<uint64_t>& to);
 
 /// Bytes of local memory of all blocks of a launch.
 /// @error E0808 more than this machine gives a launch

@@ -49,9 +49,15 @@ void reset_mailbox(std::span<std::byte> memory) {
   std::memcpy(memory.data(), &box, sizeof box);
 }
 
-bool report_trap(std::span<const std::byte> memory, const Module& module, const Function& entry, Diagnostics& diags) {
-  const Mailbox box = header(memory);
+bool report_trap(std::span<const std::byte> memory, const Module& module, const Function& entry, Diagnostics& diags, const LinearGrid* linear) {
+  Mailbox box = header(memory);
   if (box.trap == 0) return false;
+  if (linear) {
+    const uint64_t x = std::max(1u, linear->grid[0]), y = std::max(1u, linear->grid[1]), number = box.block[0] + linear->first;
+    box.block[0] = static_cast<uint32_t>(number % x);
+    box.block[1] = static_cast<uint32_t>(number / x % y);
+    box.block[2] = static_cast<uint32_t>(number / x / y);
+  }
   const auto code = trap_code(box.code);
   const std::string where = ", in block " + block_text(box.block);
   if (!code) {

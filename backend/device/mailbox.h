@@ -21,8 +21,14 @@ void reset_mailbox(std::span<std::byte> memory);
 /// What a trap of the kernel is, in the words of the operation where it has some.
 [[nodiscard]] std::string trap_words(Code code, const Module& module, const Function& entry, InstId inst);
 
+/// The program's grid, and the number of the first block of the launch, of a kernel with a linear grid.
+struct LinearGrid {
+  uint32_t grid[3];
+  uint64_t first;
+};
 /// Adds the trap that the mailbox holds, at its operation's place. False if it holds none.
-[[nodiscard]] bool report_trap(std::span<const std::byte> memory, const Module& module, const Function& entry, Diagnostics& diags);
+/// @param linear  nullptr for a kernel whose blocks have the program's numbers
+[[nodiscard]] bool report_trap(std::span<const std::byte> memory, const Module& module, const Function& entry, Diagnostics& diags, const LinearGrid* linear = nullptr);
 
 /// A record of the print ring.
 struct PrintRecord {

@@ -144,8 +144,9 @@ Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint3
     Diagnostic d{f.code, place_of(module, function, f.site), f.message, {}, {}, {}};
     if (options.trap_text && code_info(f.code).cls == FailureClass::Trap && f.trapped)
       d.message = options.trap_text(f.code, f.site);
-    d.message += ", in block (" + std::to_string(b % grid[0]) + ", " + std::to_string(b / grid[0] % grid[1]) + ", " +
-                 std::to_string(b / grid[0] / grid[1]) + ")";
+    const auto& g = options.shown_grid[0] ? options.shown_grid : grid;
+    d.message += ", in block (" + std::to_string(b % g[0]) + ", " + std::to_string(b / g[0] % g[1]) + ", " +
+                 std::to_string(b / g[0] / g[1]) + ")";
     for (const auto& [site, note] : f.notes) d.notes.push_back({place_of(module, function, site), note});
     return diags.error(std::move(d));
   }

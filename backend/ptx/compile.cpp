@@ -161,6 +161,8 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.threads = result.plan.block_threads();
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
+  const auto grid = options.plan.find("grid");
+  k.linear_grid = lowering.linear_grid = grid != options.plan.end() && grid->second == "linear";
   std::optional<SourceLines> lines;
   if (options.lineinfo && !target.emulated) {
     lines.emplace(*module, entry, out, device->b);
@@ -284,7 +286,7 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "blocks", "left", "mma", "order", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
+      "ahead", "blocks", "grid", "left", "mma", "order", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;

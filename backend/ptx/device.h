@@ -100,6 +100,10 @@ class DeviceOps {
   virtual Value* byte_permute(Value* low, Value* high, Value* selector) = 0;
   virtual Value* clock() = 0;                                                     ///< i64
 
+  // --- launches of one stream ---
+  /// wait: until the grids before this one are done. Else: the grids behind it may start. Nothing where launches are not chained.
+  virtual void grid_dependency([[maybe_unused]] bool wait) {}
+
   // --- ends ---
   /// Writes the trap into the mailbox (first one wins) and ends the thread. The block after it is unreachable.
   virtual void trap(uint32_t code, Value* mailbox) = 0;

@@ -64,6 +64,9 @@ class PtxDevice final : public DeviceOps, public HopperOps {
                                : llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_z);
   }
   Value* shared_base() override { return shared_; }
+  void grid_dependency(bool wait) override {
+    if (target.sm >= 90) asm_call(b.getVoidTy(), wait ? "griddepcontrol.wait;" : "griddepcontrol.launch_dependents;", "~{memory}", {}, true);
+  }
 
   Values load_shared(Type* type, unsigned n, Value* addr, Value* pred) override { return load(type, n, addr, "ld.shared", pred, nullptr, false); }
   void store_shared(std::span<Value* const> values, Value* addr, Value* pred) override { store(values, addr, "st.shared", pred, false); }

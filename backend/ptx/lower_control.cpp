@@ -37,7 +37,12 @@ bool lower_control(Lowering& x, InstId i) {
   };
 
   switch (inst.op) {
-    case Opcode::MakeToken: case Opcode::JoinTokens: case Opcode::MemoryFenceAliasTko: case Opcode::GdcWaitTko: case Opcode::GdcLaunchDependentsTko:
+    case Opcode::GdcWaitTko: case Opcode::GdcLaunchDependentsTko:
+      // What this block reads or wrote stays on its side of the operation in all of its threads.
+      x.barrier();
+      x.d.grid_dependency(inst.op == Opcode::GdcWaitTko);
+      return true;
+    case Opcode::MakeToken: case Opcode::JoinTokens: case Opcode::MemoryFenceAliasTko:
       return true;  // order_access() looks at tokens; launches are not chained
     case Opcode::Assume:
       if (x.is_tile(operands[0])) {
@@ -50,7 +55,7 @@ bool lower_control(Lowering& x, InstId i) {
       for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.block_id(k)});
       return true;
     case Opcode::GetNumTileBlocks:
-      for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.d.grid_size(k)});
+      for (unsigned k = 0; k < 3; ++k) x.set(f.result(i, k), {x.grid_size(k)});
       return true;
 
     case Opcode::For: {

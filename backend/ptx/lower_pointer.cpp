@@ -31,8 +31,8 @@ bool lower_alloca(Lowering& x, InstId i) {
   x.barrier();
   llvm::IRBuilder<>& b = x.b;
   const auto wide = [&](Value* v) { return b.CreateZExt(v, b.getInt64Ty()); };
-  Value* block = b.CreateAdd(wide(x.d.block_id(1)), b.CreateMul(wide(x.d.block_id(2)), wide(x.d.grid_size(1))));
-  block = b.CreateAdd(wide(x.d.block_id(0)), b.CreateMul(block, wide(x.d.grid_size(0))));
+  Value* block = b.CreateAdd(wide(x.block_id(1)), b.CreateMul(wide(x.block_id(2)), wide(x.grid_size(1))));
+  block = b.CreateAdd(wide(x.block_id(0)), b.CreateMul(block, wide(x.grid_size(0))));
   Value* part = b.CreateAdd(x.local_address(), b.CreateMul(block, x.i64(static_cast<int64_t>(x.local.bytes))));
   x.set(x.f.result(i), {b.CreateAdd(part, x.i64(static_cast<int64_t>(at->second)))});
   return true;

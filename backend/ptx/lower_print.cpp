@@ -40,7 +40,7 @@ bool lower_record(Lowering& x, InstId i) {
   (void)x.d.atomic_rmw(RmwOp::Add, x.i32(1), false, b.CreateAdd(x.mailbox(), x.i64(kLost)), MemOrder::Relaxed, MemScope::System, b.CreateAnd(first, b.CreateNot(fits)));
   Value* record = b.CreateAdd(b.CreateAdd(x.mailbox(), x.i64(sizeof(Mailbox))), place);
   Value* head = b.CreateAnd(first, fits);
-  Value* words[5] = {x.i32(static_cast<int64_t>(size)), x.i32(i), x.d.block_id(0), x.d.block_id(1), x.d.block_id(2)};
+  Value* words[5] = {x.i32(static_cast<int64_t>(size)), x.i32(i), x.block_id(0), x.block_id(1), x.block_id(2)};
   for (unsigned k = 0; k < 5; ++k) x.d.store_global({&words[k], 1}, b.CreateAdd(record, x.i64(4 * k)), MemOrder::Weak, MemScope::System, head);
   for (size_t a = 0; a < operands.size(); ++a) {
     const ValueId v = operands[a];

@@ -15,7 +15,7 @@ Lowering::Lowering(DeviceOps& device, const Module& module, const Function& func
 }
 
 bool Lowering::run(const std::string& symbol) {
-  const size_t hidden = 1 + m.globals.size() + plan.maps.size() + (local.bytes != 0 ? 1 : 0);
+  const size_t hidden = 1 + m.globals.size() + plan.maps.size() + (local.bytes != 0 ? 1 : 0) + (linear_grid ? 4 : 0);
   params_ = d.begin(symbol, f.param_count + static_cast<unsigned>(hidden), plan.block_threads(), plan.blocks_per_sm);
   mailbox_ = params_[f.param_count];
   thread_ = d.thread_id();
@@ -23,6 +23,16 @@ bool Lowering::run(const std::string& symbol) {
   warp_ = b.CreateLShr(thread_, i32(5));
   shared_ = d.shared_base();
   shared_bytes_ = plan.ring_bytes + plan.left_bytes;
+  if (linear_grid) {
+    Value* const* words = &params_[params_.size() - 4];  // three extents, and the number of the launch's first block
+    for (unsigned axis = 0; axis < 3; ++axis) grid_[axis] = b.CreateTrunc(words[axis], b.getInt32Ty());
+    Value* number = b.CreateAdd(b.CreateZExt(d.block_id(0), b.getInt64Ty()), words[3]);
+    for (unsigned axis = 0; axis < 2; ++axis) {
+      block_ids_.push_back(b.CreateTrunc(b.CreateURem(number, words[axis]), b.getInt32Ty()));
+      number = b.CreateUDiv(number, words[axis]);
+    }
+    block_ids_.push_back(b.CreateTrunc(number, b.getInt32Ty()));
+  }
   for (ValueId p = 0; p < f.param_count; ++p) {
     const ElementType e = element(p);
     Value* v = params_[p];
@@ -32,7 +42,7 @@ bool Lowering::run(const std::string& symbol) {
     }
     set(p, {v});
   }
-  if (plan.last_blocks_first) order_blocks();
+  if (plan.last_blocks_first && !linear_grid) order_blocks();
   prepare_rings(*this);
   const auto whole = [&] {
     bool ended = false;

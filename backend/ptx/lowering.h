@@ -56,6 +56,8 @@ class Lowering {
 
   /// Told of every instruction before its code: sets the builder's source line. May be empty.
   std::function<void(InstId)> locate;
+  /// The blocks of the launch lie along x, whatever the program's grid is, which four hidden parameters tell. Set before run().
+  bool linear_grid = false;
 
   // --- facts about values ---
   [[nodiscard]] bool is_tile(ValueId v) const { return m.types.is_tile(f.type(v)); }
@@ -135,7 +137,9 @@ class Lowering {
   [[nodiscard]] Value* shared_base() const { return shared_; }
   [[nodiscard]] Value* map_address(unsigned index) const { return params_[f.param_count + 1 + m.globals.size() + index]; }
   /// Address (i64) of all blocks' local memory; only if there is an alloca.
-  [[nodiscard]] Value* local_address() const { return params_.back(); }
+  [[nodiscard]] Value* local_address() const { return params_[f.param_count + 1 + m.globals.size() + plan.maps.size()]; }
+  /// Extent of the program's grid.
+  [[nodiscard]] Value* grid_size(unsigned axis) { return linear_grid ? grid_[axis] : d.grid_size(axis); }
   /// Accesses before this point that a bulk copy must not overtake are done, and visible to it.
   void settle_for_bulk_copies();
   /// Emits the instructions of a region. `ended` is set if its end is not reached.
@@ -168,6 +172,7 @@ class Lowering {
   Value* shared_ = nullptr;
   bool producing_ = false, consuming_ = false;   ///< in code of one role
   uint32_t shared_bytes_ = 0;
+  Value* grid_[3] = {};                   ///< extents, of a linear grid
   /// What other threads may still be doing when the code at hand runs. Where paths meet, all of them count.
   struct Pending {
     bool reads = false, writes = false;   ///< of global memory, since the last barrier

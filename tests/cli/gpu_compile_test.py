@@ -8,12 +8,39 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TILEVM = os.environ.get("TILEVM", "tilevm")
 EXAMPLES = ROOT / "examples"
 CORPUS = ROOT / "tests" / "corpus" / "tileirbc"
 failures = []
+# Every block writes its numbers and the grid's extents.
+IDS = """cuda_tile.module @m {
+  entry @ids(%p: tile<ptr<i32>>) {
+    %id:3 = get_tile_block_id : tile<i32>
+    %n:3 = get_num_tile_blocks : tile<i32>
+    %six = constant <i32: 6> : tile<i32>
+    %zy0 = muli %id#2, %n#1 : tile<i32>
+    %zy = addi %zy0, %id#1 : tile<i32>
+    %zyx0 = muli %zy, %n#0 : tile<i32>
+    %zyx = addi %zyx0, %id#0 : tile<i32>
+    %at = muli %zyx, %six : tile<i32>
+    %p0 = offset %p, %at : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+""" + "".join(f"""    %k{k} = constant <i32: {k}> : tile<i32>
+    %q{k} = offset %p0, %k{k} : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %t{k} = store_ptr_tko weak %q{k}, %{'id' if k < 3 else 'n'}#{k % 3} : tile<ptr<i32>>, tile<i32> -> token
+""" for k in range(6)) + """    %four = constant <i32: 4> : tile<i32>
+    %x1 = cmpi not_equal %id#0, %k1, signed : tile<i32> -> tile<i1>
+    %y2 = cmpi not_equal %id#1, %k2, signed : tile<i32> -> tile<i1>
+    %z4 = cmpi not_equal %id#2, %four, signed : tile<i32> -> tile<i1>
+    %xy = ori %x1, %y2 : tile<i1>
+    %other = ori %xy, %z4 : tile<i1>
+    assert %other, "block (1, 2, 4)" : tile<i1>
+    return
+  }
+}
+"""
 
 
 def tilevm(*arguments):
@@ -51,13 +78,29 @@ def main():
     check("the same on sm_80", "mma.sync.m16n8k16.f16" in remarks(f16, "sm_80"))
     check("the same without bulk copies", "from a ring" not in remarks(f16, "sm_90a", "--plan", "tma=off"))
     check("a fixed number of stages", "a ring of 2 stages" in remarks(f16, "sm_90a", "--plan", "stages=2"))
-    check("tf32 is rounded on the way", "tf32 from a ring" in remarks(EXAMPLES / "03_tf32.tile", "sm_90a"))
-    check("8-bit integers", "s8 from a ring" in remarks(EXAMPLES / "11_i8.tile", "sm_90a"))
+    check("tf32 is rounded on the way", "wgmma m64n64k8 of the transposed product" in remarks(EXAMPLES / "03_tf32.tile", "sm_90a"))
+    check("8-bit integers", "wgmma m64n64k32 of the transposed product" in remarks(EXAMPLES / "11_i8.tile", "sm_90a"))
     check("f32 has no tensor core", "has no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a") or "have no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a"))
     ptx = tilevm(f16, "--gpu", "--target", "sm_90a", "--emit", "ptx").stdout
     for word in "wgmma.mma_async", "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity":
         check(f"PTX has {word}", word in ptx)
     check("PTX calls nothing outside", ".extern .func" not in ptx)
+
+    # Control of dependent grids is there where the target has it.
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "gdc.tile"
+        path.write_text("cuda_tile.module @m { entry @e() { %t = gdc_wait_tko -> token\n %u = gdc_launch_dependents_tko token=%t -> token\n return } }")
+        for target, there in ("sm_90a", True), ("sm_100a", True), ("sm_80", False):
+            ptx = tilevm(path, "--gpu", "--target", target, "--emit", "ptx").stdout
+            check(f"griddepcontrol on {target}", ("griddepcontrol.wait" in ptx and "griddepcontrol.launch_dependents" in ptx) == there and ".entry" in ptx, ptx)
+        # A grid along x: every block has the program's numbers, also where it traps.
+        path.write_text(IDS)
+        good = tilevm(path, "--grid", "3,2,4", "--gpu=emulate", "--plan", "grid=linear", "--both", "--arg", "ptr:i32[144]=zeros")
+        check("numbers of blocks of a linear grid", good.returncode == 0 and "agree" in good.stderr + good.stdout, good.stderr)
+        trap = tilevm(path, "--grid", "2,3,5", "--gpu=emulate", "--plan", "grid=linear", "--arg", "ptr:i32[180]=zeros")
+        check("a trap in a linear grid", trap.returncode == 4 and "in block (1, 2, 4)" in trap.stderr, trap.stderr)
+        many = tilevm(path, "--grid", "1,1,70000", "--gpu=emulate", "--plan", "grid=linear", "--both", "--arg", "ptr:i32[420000]=zeros")
+        check("70000 blocks along z", many.returncode == 0, many.stderr)
 
     # Wrong choices.
     for arguments, text in (["--plan", "speed=high"], "the choices are"), (["--target", "sm_42"], "the targets are"):

@@ -27,6 +27,18 @@ KERNEL = """cuda_tile.module @m {
   }
 }
 """
+API_KERNEL = """cuda_tile.module @m {
+  entry @plain(%p: tile<ptr<f32>>, %c: tile<i1>) {
+    assert %c, "c" : tile<i1>
+    return
+  }
+  entry @chained(%p: tile<ptr<f32>>, %c: tile<i1>) {
+    %t = gdc_wait_tko -> token
+    %x, %t1 = load_ptr_tko weak %p token=%t : tile<ptr<f32>> -> tile<f32>, token
+    return
+  }
+}
+"""
 failures = []
 
 
@@ -162,6 +174,11 @@ def with_gpu_part(folder):
     result = run(launch + ["--no-cache"], folder, FAKE_CUDA_FAIL="cuLinkAddData_v2:218", FAKE_CUDA_LINK_LOG="ptxas application ptx input, line 3; error   : what is this")
     expect("linker", result, 3, "E0915", "what is this", "add_one.ptx:3:")
 
+    # The C++ interface: launches on streams and contexts of the caller's.
+    (folder / "api.tile").write_text(API_KERNEL)
+    api = subprocess.run([BUILD / "launch_api", FAKE, folder / "api.tile", folder / "api.log"], env={**os.environ, "TILEVM_CACHE": str(folder / "cache")}, capture_output=True, text=True, timeout=120)
+    check("launch_api", api.returncode == 0, api.stdout + api.stderr)
+
     # Traps come from the mailbox, with the operation's place.
     expect("assertion", run(launch, folder, FAKE_CUDA_TRAP="102:3"), 4, "T0102", "c must be true", "block (3, 2, 1)", "k.tile:7:")
     expect("bounds", run(launch, folder, FAKE_CUDA_TRAP="101:0"), 4, "T0101", "k.tile:4:")
@@ -170,7 +187,17 @@ def with_gpu_part(folder):
     serve(folder, calls)
 
     # Limits and options.
-    expect("grid", run(launch + ["--grid", "1,65536"], folder), 1, "E0808", "65536", "65535")
+    result, seen = calls(launch + ["--grid", "1,65536,3"], FAKE_CUDA_PARAMS=8)
+    # Two parameters, mailbox, a global; then the grid, and the number of the first block.
+    check("grid beyond what GPUs launch along y", result.returncode == 0 and any(re.match(r"cuLaunchKernel grid 196608 1 1 .* 1 10000 3 0$", c) for c in seen), seen)
+    result, seen = calls(launch + ["--grid", "16777215,300"])
+    check("many blocks", result.returncode == 0 and any(c.startswith("cuLaunchKernel grid 16777215 300 1 ") for c in seen), seen)
+    result, seen = calls(launch + ["--grid", "65536,65536,1"], FAKE_CUDA_PARAMS=8)
+    parts = [c for c in seen if c.startswith("cuLaunchKernel ")]
+    check("more blocks than one launch has", len(parts) == 3 and parts[1].startswith("cuLaunchKernel grid 2147483647 1 1 ") and parts[1].endswith(" 10000 10000 1 7fffffff") and
+          parts[2].startswith("cuLaunchKernel grid 2 1 1 ") and parts[2].endswith(" fffffffe"), parts)
+    expect("more blocks than there are numbers", run(launch + ["--grid", "16777215,16777215,70000"], folder), 1, "E0808", "2^48")
+    expect("a trap in a grid along x", run(launch + ["--grid", "2,70000"], folder, FAKE_CUDA_TRAP="102:3"), 4, "T0102", "block (1, 1, 0)")
     expect("grid", run(launch + ["--grid", "1,65535"], folder), 0)
     expect("target", run(launch + ["--target", "sm_100a"], folder), 1, "E0808", "Fake GPU")
     expect("bad target", run(launch + ["--target", "sm_91"], folder), 2, "U0001", "sm_90a")

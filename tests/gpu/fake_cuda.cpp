@@ -1,10 +1,14 @@
-// A CUDA driver for tests: one device whose memory is the host's and whose kernels do nothing. Calls are recorded; any can be made to
+// A CUDA driver for tests: devices whose memory is the host's and whose kernels do nothing. Calls are recorded; any can be made to
 // fail. The environment says how it behaves:
 //   FAKE_CUDA_LOG=FILE       one line for each call
 //   FAKE_CUDA_FAIL=NAME:N    the function NAME gives the error N (several, separated by commas)
 //   FAKE_CUDA_VERSION=13000  FAKE_CUDA_SM=90  FAKE_CUDA_COUNT=1
 //   FAKE_CUDA_TRAP=CODE:INST launches report this trap in the mailbox, and the device fails from then on
-//   FAKE_CUDA_LINK_LOG=TEXT  what the linker says
+//   FAKE_CUDA_LINK_LOG=TEXT  what the linker says; {WORD} stands for the number of the first line of the PTX that has WORD
+//   FAKE_CUDA_PARAMS=N       the log of a launch has its first N parameters
+// Every device has one context. A stream belongs to the context that was current when it was made; a launch into another's is an error, and
+// so is every call that a stream capture forbids while there is one.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +18,16 @@
 #include <string>
 
 namespace {
+
+struct FakeContext {
+  int device;
+} contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+thread_local FakeContext* current = nullptr;
+struct FakeStream {
+  FakeContext* context;
+};
+std::atomic<int> capturing{0};
+constexpr int kInvalidHandle = 400, kCaptureUnsupported = 900;
 
 void* mailbox = nullptr;
 bool broken = false;
@@ -25,7 +39,7 @@ int number(const char* name, int otherwise) {
   return text && *text ? std::atoi(text) : otherwise;
 }
 
-/// Records the call, and gives the error that it was told to give.
+/// Records the call, and gives the error that it was told to give. One write for each, so that threads do not mix their lines.
 int call(const char* name, const char* details = "") {
   if (const char* log = std::getenv("FAKE_CUDA_LOG"))
     if (std::FILE* file = std::fopen(log, "a")) {
@@ -84,12 +98,33 @@ FAKE cuDeviceTotalMem_v2(size_t* bytes, int) {
   *bytes = size_t{1} << 34;
   return call("cuDeviceTotalMem_v2");
 }
-FAKE cuDevicePrimaryCtxRetain(void** context, int) {
-  *context = &broken;
+FAKE cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = &contexts[device & 7];
   return call("cuDevicePrimaryCtxRetain");
 }
 FAKE cuDevicePrimaryCtxRelease_v2(int) { return call("cuDevicePrimaryCtxRelease_v2"); }
-FAKE cuCtxSetCurrent(void*) { return call("cuCtxSetCurrent"); }
+FAKE cuCtxSetCurrent(void* context) {
+  current = static_cast<FakeContext*>(context);
+  return call("cuCtxSetCurrent");
+}
+FAKE cuCtxGetCurrent(void** context) {
+  *context = current;
+  return call("cuCtxGetCurrent");
+}
+FAKE cuCtxGetDevice(int* device) {
+  if (!current) return 201;
+  *device = current->device;
+  return call("cuCtxGetDevice");
+}
+FAKE cuStreamBeginCapture_v2(void*, int) {
+  capturing = 1;
+  return call("cuStreamBeginCapture_v2");
+}
+FAKE cuStreamEndCapture(void*, void** graph) {
+  *graph = &cubin;
+  capturing = 0;
+  return call("cuStreamEndCapture");
+}
 FAKE cuModuleLoadData(void** module, const void* image) {
   *module = &mailbox;
   return std::memcmp(image, "\177ELF", 4) == 0 ? call("cuModuleLoadData") : 200;
@@ -104,9 +139,12 @@ FAKE cuFuncGetAttribute(int* value, int, void*) {
   *value = 0;
   return call("cuFuncGetAttribute");
 }
-FAKE cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void*, void**, void**) {
-  char text[128];
-  std::snprintf(text, sizeof text, "grid %u %u %u block %u %u %u shared %u", gx, gy, gz, bx, by, bz, shared);
+FAKE cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream, void** params, void**) {
+  char text[512];
+  int length = std::snprintf(text, sizeof text, "grid %u %u %u block %u %u %u shared %u", gx, gy, gz, bx, by, bz, shared);
+  for (int n = 0; n < number("FAKE_CUDA_PARAMS", 0) && n < 20 && length < 440; ++n)
+    length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " %llx", static_cast<unsigned long long>(*static_cast<uint64_t*>(params[n])));
+  if (!current || (stream && static_cast<FakeStream*>(stream)->context != current)) return kInvalidHandle;
   const char* trap = std::getenv("FAKE_CUDA_TRAP");
   if (trap && mailbox) {
     const char* colon = std::strchr(trap, ':');
@@ -116,8 +154,29 @@ FAKE cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
   }
   return call("cuLaunchKernel", text);
 }
-FAKE cuLaunchKernelEx(const void*, void*, void**, void**) { return call("cuLaunchKernelEx"); }
+FAKE cuLaunchKernelEx(const void* config, void*, void**, void**) {
+  // Grid, block, shared bytes; then stream, attributes (72 bytes: id, 4 bytes nothing, value) and their number.
+  unsigned grid[3];
+  std::memcpy(grid, config, sizeof grid);
+  const unsigned char* attributes = nullptr;
+  unsigned count = 0;
+  std::memcpy(&attributes, static_cast<const char*>(config) + 40, sizeof attributes);
+  std::memcpy(&count, static_cast<const char*>(config) + 48, sizeof count);
+  std::string text = "grid " + std::to_string(grid[0]) + " " + std::to_string(grid[1]) + " " + std::to_string(grid[2]);
+  for (unsigned n = 0; n < count; ++n) {
+    int id = 0, value = 0;
+    std::memcpy(&id, attributes + n * 72, sizeof id);
+    std::memcpy(&value, attributes + n * 72 + 8, sizeof value);
+    text += " attribute " + std::to_string(id) + " " + std::to_string(value);
+  }
+  return call("cuLaunchKernelEx", text.c_str());
+}
+FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t) {
+  *blocks = 3;
+  return call("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+}
 FAKE cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
+  if (capturing) return kCaptureUnsupported;
   const int error = call("cuMemAlloc_v2", std::to_string(bytes).c_str());
   if (error) return error;
   *pointer = reinterpret_cast<uint64_t>(::operator new(bytes, std::nothrow));
@@ -142,6 +201,7 @@ FAKE cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
 FAKE cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t, void*) { return call("cuMemcpyDtoDAsync_v2"); }
 FAKE cuMemsetD8Async(uint64_t, unsigned char, size_t, void*) { return call("cuMemsetD8Async"); }
 FAKE cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
+  if (capturing) return kCaptureUnsupported;
   const int error = call("cuMemHostAlloc");
   if (error) return error;
   *pointer = mailbox = ::operator new(bytes, std::nothrow);
@@ -156,11 +216,18 @@ FAKE cuMemHostGetDevicePointer_v2(uint64_t* pointer, void* host, unsigned) {
   return call("cuMemHostGetDevicePointer_v2");
 }
 FAKE cuStreamCreate(void** stream, unsigned) {
-  *stream = &broken;
+  if (!current) return 201;
+  *stream = new FakeStream{current};
   return call("cuStreamCreate");
 }
-FAKE cuStreamDestroy_v2(void*) { return call("cuStreamDestroy_v2"); }
-FAKE cuStreamSynchronize(void*) { return broken ? 719 : call("cuStreamSynchronize"); }
+FAKE cuStreamDestroy_v2(void* stream) {
+  delete static_cast<FakeStream*>(stream);
+  return call("cuStreamDestroy_v2");
+}
+FAKE cuStreamSynchronize(void*) {
+  if (capturing) return kCaptureUnsupported;
+  return broken ? 719 : call("cuStreamSynchronize");
+}
 FAKE cuEventCreate(void** event, unsigned) {
   *event = &broken;
   return call("cuEventCreate");
@@ -168,7 +235,10 @@ FAKE cuEventCreate(void** event, unsigned) {
 FAKE cuEventDestroy_v2(void*) { return call("cuEventDestroy_v2"); }
 FAKE cuEventRecord(void*, void*) { return call("cuEventRecord"); }
 FAKE cuEventQuery(void*) { return broken ? 719 : call("cuEventQuery"); }
-FAKE cuEventSynchronize(void*) { return broken ? 719 : call("cuEventSynchronize"); }
+FAKE cuEventSynchronize(void*) {
+  if (capturing) return kCaptureUnsupported;
+  return broken ? 719 : call("cuEventSynchronize");
+}
 FAKE cuEventElapsedTime(float* milliseconds, void*, void*) {
   *milliseconds = 0.25f;
   return call("cuEventElapsedTime");
@@ -181,7 +251,18 @@ FAKE cuLinkCreate_v2(unsigned count, int* options, void** values, void** state) 
 }
 FAKE cuLinkAddData_v2(void*, int, void* data, size_t bytes, const char* name, unsigned, int*, void**) {
   const char* said = std::getenv("FAKE_CUDA_LINK_LOG");
-  if (said && link_error_log) std::strcpy(link_error_log, said);
+  if (said && link_error_log) {
+    std::string text = said;
+    const size_t open = text.find('{'), close = text.find('}');
+    if (open != std::string::npos && close != std::string::npos && close > open) {
+      const std::string ptx(static_cast<char*>(data), bytes);
+      const size_t at = ptx.find(text.substr(open + 1, close - open - 1));
+      size_t line = 1;
+      for (size_t i = 0; i < at && i < ptx.size(); ++i) line += ptx[i] == '\n';
+      text = text.substr(0, open) + std::to_string(line) + text.substr(close + 1);
+    }
+    std::strcpy(link_error_log, text.c_str());
+  }
   if (bytes == 0 || static_cast<char*>(data)[bytes - 1] != 0) return 1;
   return call("cuLinkAddData_v2", name);
 }
