@@ -141,7 +141,7 @@ class Lowering {
   [[nodiscard]] Value* map_address(unsigned index) const { return params_[f.param_count + 1 + m.globals.size() + index]; }
   /// Address (i64) of all blocks' local memory; only if there is an alloca.
   [[nodiscard]] Value* local_address() const { return params_[f.param_count + 1 + m.globals.size() + plan.maps.size()]; }
-  /// Number of the tile block and extent of the grid along an axis, i32, as the program sees them.
+  /// Extent of the program's grid.
   [[nodiscard]] Value* grid_size(unsigned axis) { return linear_grid ? grid_[axis] : d.grid_size(axis); }
   /// Accesses before this point that a bulk copy must not overtake are done, and visible to it.
   void settle_for_bulk_copies();
@@ -179,7 +179,7 @@ class Lowering {
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> warp_places_;   ///< offsets from warp_base_
   uint32_t warp_bytes_ = 0;
   llvm::BinaryOperator* warp_base_ = nullptr;    ///< its offset is known when all is emitted
-  Value* grid_[3] = {};
+  Value* grid_[3] = {};                   ///< extents, of a linear grid
   /// What other threads may still be doing when the code at hand runs. Where paths meet, all of them count.
   struct Pending {
     bool reads = false, writes = false;   ///< of global memory, since the last barrier

@@ -78,8 +78,8 @@ def main():
     check("the same on sm_80", "mma.sync.m16n8k16.f16" in remarks(f16, "sm_80"))
     check("the same without bulk copies", "from a ring" not in remarks(f16, "sm_90a", "--plan", "tma=off"))
     check("a fixed number of stages", "a ring of 2 stages" in remarks(f16, "sm_90a", "--plan", "stages=2"))
-    check("tf32 is rounded on the way", "tf32 from a ring" in remarks(EXAMPLES / "03_tf32.tile", "sm_90a"))
-    check("8-bit integers", "s8 from a ring" in remarks(EXAMPLES / "11_i8.tile", "sm_90a"))
+    check("tf32 is rounded on the way", "wgmma m64n64k8 of the transposed product" in remarks(EXAMPLES / "03_tf32.tile", "sm_90a"))
+    check("8-bit integers", "wgmma m64n64k32 of the transposed product" in remarks(EXAMPLES / "11_i8.tile", "sm_90a"))
     check("f32 has no tensor core", "has no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a") or "have no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a"))
     ptx = tilevm(f16, "--gpu", "--target", "sm_90a", "--emit", "ptx").stdout
     for word in "wgmma.mma_async", "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity":
