@@ -75,6 +75,9 @@ class HopperOps {
                           std::span<Value* const> held = {}) = 0;
   virtual Values wgmma_read(WgmmaAccumulator& d) = 0;
   virtual void wgmma_write(WgmmaAccumulator& d, std::span<Value* const> values) = 0;
+  /// What the accumulator holds is not wanted: the next wgmma overwrites it (scale_d is false). Without this, a loop around
+  /// would carry it, in registers, through all that it does besides.
+  virtual void wgmma_forget(WgmmaAccumulator& d) = 0;
 
   virtual void stmatrix(unsigned matrices, bool transpose, Value* row_addr, std::span<Value* const> words) = 0;
   virtual void max_registers(bool raise, unsigned n) = 0;

@@ -173,6 +173,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
     call("emu_accumulator", {d.base});
     return load_all(accumulator_type(d.kind), d.registers(), d.base);
   }
+  void wgmma_forget(WgmmaAccumulator&) override {}
   void wgmma_write(WgmmaAccumulator& d, std::span<Value* const> values) override {
     call("emu_accumulator", {d.base});
     store_all(values, d.base);

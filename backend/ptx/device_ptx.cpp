@@ -350,6 +350,9 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     for (Value* slot : d.slots) out.push_back(b.CreateLoad(accumulator_type(d.kind), slot));
     return out;
   }
+  void wgmma_forget(WgmmaAccumulator& d) override {
+    for (Value* slot : d.slots) b.CreateStore(llvm::UndefValue::get(accumulator_type(d.kind)), slot);
+  }
   void wgmma_write(WgmmaAccumulator& d, std::span<Value* const> values) override {
     for (size_t k = 0; k < d.slots.size(); ++k) b.CreateStore(values[k], d.slots[k]);
   }

@@ -93,7 +93,7 @@ bool lower_control(Lowering& x, InstId i) {
       }
       // What an earlier iteration did may still be pending when this one starts.
       const Lowering::Pending before = x.pending_;
-      x.pending_ = {true, true, true};
+      x.pending_ = before | x.left_by(r);
       x.loops_.push_back(frame);
       bool ended = false;
       if (!x.region(r, &ended)) return false;

@@ -122,11 +122,14 @@ Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, Val
   for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], start(k));
   b.CreateBr(after);
   b.SetInsertPoint(enter);
-  if (r.promote) {
-    for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], start(k));
-  } else if (!from_zero) {
-    for (unsigned k = 0; k < blocks; ++k) h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
+  for (unsigned k = 0; k < blocks; ++k) {
+    if (r.promote || from_zero)
+      h.wgmma_forget(acc[k]);
+    else
+      h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
   }
+  if (r.promote)
+    for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], start(k));
   // Operands in registers are loaded half a stage at a time: one half while the products of the other run. Those of a stage's last products
   // must keep their registers until the next stage's wait, so they pass through variables to it.
   const unsigned parts = r.p_registers && steps > 1 ? 2 : 1, per = steps / parts;

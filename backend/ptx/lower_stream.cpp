@@ -365,7 +365,12 @@ class StreamRun {
     for (unsigned k = 0; k < blocks; ++k) out.accumulators.push_back(h_.wgmma_accumulator(p.bf16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
     const size_t regs = out.accumulators[0].registers();
     const Values init = from_zero ? Values() : x_.get(operands[2], plan.result);
-    for (unsigned k = 0; k < blocks && !from_zero; ++k) h_.wgmma_write(out.accumulators[k], std::span(init).subspan(k * regs, regs));
+    for (unsigned k = 0; k < blocks; ++k) {
+      if (from_zero)
+        h_.wgmma_forget(out.accumulators[k]);
+      else
+        h_.wgmma_write(out.accumulators[k], std::span(init).subspan(k * regs, regs));
+    }
     const RingPlan::Operand& o = r_.loads[p.load];
     const Walk w = walk(o, n);
     Value* from = b_.CreateAdd(place_.address, x_.i32(o.offset));

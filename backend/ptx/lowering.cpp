@@ -502,9 +502,37 @@ void Lowering::order_access(InstId i, bool reads, bool writes) {
   bool ordered = false;
   for (const ValueId v : f.operands(i))
     if (m.types.is_token(f.type(v))) ordered = ordered || def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken;
-  if (ordered && (pending_.writes || (writes && pending_.reads))) barrier();
+  const bool apart = pending_.writes && pending_.writer == i && !reads && writes_apart(i);
+  if (ordered && ((pending_.writes && !apart) || (writes && pending_.reads))) barrier();
+  if (writes) pending_.writer = !pending_.writes || pending_.writer == i ? i : kNone;
   pending_.reads = pending_.reads || reads;
   pending_.writes = pending_.writes || writes;
+}
+
+Lowering::Pending Lowering::left_by(const Region& r) const {
+  Pending all{false, false, true, kNone};
+  for (InstId i = r.begin; i < r.end; ++i) {
+    // Bulk copies of rings and streams have been waited for when what they brought is used.
+    if (plan.rings.contains(i)) {
+      i = f.insts[i].next - 1;
+      continue;
+    }
+    const Effect e = f.def(i).effect;
+    const bool writes = e == Effect::Write || e == Effect::ReadWrite;
+    all = all | Pending{e == Effect::Read || e == Effect::ReadWrite, writes, false, writes ? i : kNone};
+  }
+  return all;
+}
+
+bool Lowering::writes_apart(InstId i) const {
+  // Tiles of a partition do not overlap, and a tile has the same layout each time, so that each element is one thread's. The view must be
+  // the same in all iterations.
+  if (f.insts[i].op != Opcode::StoreViewTko) return false;
+  const ValueId view = f.operand(i, 1);
+  if (m.types.get(f.type(view)).kind != TypeKind::PartitionView || def_[view] == kNone) return false;
+  for (InstId k = 0; k < def_[view]; ++k)
+    if ((f.insts[k].op == Opcode::For || f.insts[k].op == Opcode::Loop) && f.insts[k].next > def_[view]) return false;
+  return true;
 }
 
 }  // namespace tile

@@ -184,8 +184,15 @@ class Lowering {
   struct Pending {
     bool reads = false, writes = false;   ///< of global memory, since the last barrier
     bool shared = false;                  ///< of shared memory that the next ring's copies overwrite
-    Pending operator|(const Pending& o) const { return {reads || o.reads, writes || o.writes, shared || o.shared}; }
+    InstId writer = kNone;                ///< of all the writes, where there is one only
+    Pending operator|(const Pending& o) const {
+      return {reads || o.reads, writes || o.writes, shared || o.shared, !writes ? o.writer : !o.writes || writer == o.writer ? writer : kNone};
+    }
   } pending_;
+  /// What an iteration of a loop may leave to the next.
+  [[nodiscard]] Pending left_by(const Region& r) const;
+  /// Whether writes of store i never meet, in whatever iterations they are, unless one thread makes them.
+  [[nodiscard]] bool writes_apart(InstId i) const;
   std::vector<Remark> remarks_;
 
   friend void prepare_rings(Lowering&);
