@@ -20,6 +20,7 @@ struct CompileOptions {
   bool lineinfo = false;                     ///< source lines for profilers
   std::map<std::string, std::string> plan;   ///< choices forced by `--plan key=value`
   bool keep_llvm = false;                    ///< fill CompiledKernel::llvm
+  bool instruction_lines = false;            ///< instead of source lines: line N of file "instructions" is instruction N - 1
 };
 
 /// One line of `--remarks`.
@@ -79,6 +80,9 @@ static_assert(sizeof(Mailbox) == 40);
 
 /// @error E0808 an operation, type or target that is not supported, with the reason, or a target that there is not
 [[nodiscard]] Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags);
+
+/// From now on this process ends with `status` where memory is missing, in LLVM too, instead of aborting.
+void exit_without_memory(int status);
 
 /// The tensor maps of the kernel that compile_ptx() makes from the same arguments; where the host cannot encode one of them for a
 /// launch, it compiles the entry again with the plan's "tma" set to "off".

@@ -30,6 +30,12 @@ void add_gpu_options(CLI::App& app, GpuSettings& s) {
   app.add_flag("--lineinfo", s.lineinfo, "Keep source lines for profilers")->group(kGroup);
   app.add_option("--plan", s.plan, "Force a choice of the planner, KEY=VALUE")->type_name("KEY=VALUE")->allow_extra_args(false)->group(kGroup);
   app.add_flag("--no-cache", s.no_cache, "Compile anew; neither read nor write the cache of compiled kernels")->group(kGroup);
+  app.add_option("--compile-time-limit", s.compile_seconds, "Stop compiling for a GPU after so many seconds (exit 6); 0: no limit")
+      ->type_name("SECONDS")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--compile-max-memory", s.compile_memory, "Most memory that the compiler, and the assembler, may take, such as 2G (exit 6); 0: no limit")->type_name("SIZE")->group(kGroup);
   app.add_option("--emulate-seed", s.emulate_seed, "Order of threads and copies in the emulation")->type_name("SEED")->capture_default_str()->group(kGroup);
   app.add_option("--emulate-policy", s.emulate_policy, "When the emulation's asynchronous copies happen")
       ->type_name("POLICY")
@@ -47,7 +53,7 @@ int no_gpu_part(const std::string& what, const CommonOptions& common) {
 #ifndef TILEVM_WITH_GPU
 
 int finish_gpu(const CLI::App& app, GpuSettings&, LaunchSettings&, const std::string&, const CommonOptions& common) {
-  for (const char* name : {"--gpu", "--both", "--target", "-O", "--emit", "--remarks", "--lineinfo", "--plan", "--no-cache", "--emulate-seed", "--emulate-policy"})
+  for (const char* name : {"--gpu", "--both", "--target", "-O", "--emit", "--remarks", "--lineinfo", "--plan", "--no-cache", "--compile-time-limit", "--compile-max-memory", "--emulate-seed", "--emulate-policy"})
     if (app.count(name) > 0) return no_gpu_part(name, common);
   return kOk;
 }

@@ -18,6 +18,8 @@ struct GpuSettings {
   std::string remarks;             ///< "text", "json", or empty
   bool lineinfo = false, no_cache = false, both = false;
   std::vector<std::string> plan;   ///< "key=value"
+  double compile_seconds = 300;    ///< 0: no limit
+  std::string compile_memory = "0";
   uint64_t emulate_seed = 1;
   std::string emulate_policy = "random";
 

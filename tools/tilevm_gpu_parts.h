@@ -10,6 +10,7 @@
 
 namespace tile::cli {
 
+[[nodiscard]] CompileLimits compile_limits(const GpuSettings& settings);
 [[nodiscard]] CompileOptions compile_options(const GpuSettings& settings);
 [[nodiscard]] GpuOptions gpu_options(const GpuSettings& settings, std::shared_ptr<const ValidModule> module, const CommonOptions& common);
 /// @param built  of the same kernel, if it was assembled: what it needs is said, too

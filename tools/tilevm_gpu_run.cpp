@@ -42,12 +42,15 @@ CompileOptions compile_options(const GpuSettings& s) {
   return o;
 }
 
+CompileLimits compile_limits(const GpuSettings& s) { return {s.compile_seconds, cuda::parse_cache_size(s.compile_memory)}; }
+
 GpuOptions gpu_options(const GpuSettings& s, std::shared_ptr<const ValidModule> module, const CommonOptions& common) {
   GpuOptions o;
   o.build.compile = compile_options(s);
   o.build.cache = !s.no_cache;
   o.build.anew = !s.remarks.empty();
   o.build.verbose = common.verbose || !s.remarks.empty();
+  o.build.limits = compile_limits(s);
   o.emulate_seed = s.emulate_seed;
   o.emulate_policy = s.emulate_policy;
   if (!s.gpu.empty() && s.gpu.find_first_not_of("0123456789") == std::string::npos) o.ordinal = std::atoi(s.gpu.c_str());
@@ -111,6 +114,8 @@ int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, cons
   if (!s.gpu.empty() && s.gpu != "auto" && s.gpu != "emulate" && !number)
     return usage_error(program, "--gpu: '" + s.gpu + "' is no device", common, "write --gpu, --gpu=0 or --gpu=emulate");
   if (!s.target.empty() && !find_target(s.target)) return usage_error(program, "--target: there is no target '" + s.target + "'", common, "the targets are " + target_names());
+  if (s.compile_memory != "0" && cuda::parse_cache_size(s.compile_memory) == 0)
+    return usage_error(program, "--compile-max-memory: '" + s.compile_memory + "' is not a size", common, "write it as 512M or 4G");
   for (const std::string& text : s.plan)
     if (text.find('=') == std::string::npos || text[0] == '=') return usage_error(program, "--plan: '" + text + "' is not KEY=VALUE", common);
   for (const std::string& text : s.emit) {
@@ -121,7 +126,7 @@ int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, cons
   }
   if (given("--cpu") && !s.gpu.empty() && !s.both) return usage_error(program, "--cpu and --gpu exclude each other", common, "--both runs on both");
   if (s.gpu.empty() && s.emit.empty()) {
-    for (const char* name : {"--target", "-O", "--remarks", "--lineinfo", "--plan", "--no-cache", "--emulate-seed", "--emulate-policy"})
+    for (const char* name : {"--target", "-O", "--remarks", "--lineinfo", "--plan", "--no-cache", "--compile-time-limit", "--compile-max-memory", "--emulate-seed", "--emulate-policy"})
       if (given(name)) return usage_error(program, std::string(name) + " needs --gpu or --emit", common);
     return kOk;
   }
@@ -193,7 +198,7 @@ int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) 
       const auto linking = find_linking(options.target, diags);
       if (!linking) return Failed;
       options.target = linking->target;
-      auto built = build_kernel(*picked->module, *picked->entry, {options, !s.no_cache, true, common.verbose || !s.remarks.empty()}, *linking->linker, cuda::Cache::standard(diags), diags);
+      auto built = build_kernel(*picked->module, *picked->entry, {options, !s.no_cache, true, common.verbose || !s.remarks.empty(), compile_limits(s)}, *linking->linker, cuda::Cache::standard(diags), diags);
       if (!built) return Failed;
       print_lines("assembler", built->advice);
       if (common.verbose) print_lines("assembler", built->info);
@@ -207,7 +212,7 @@ int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) 
           if (const auto facts = (*driver)->device(0, silent)) options.target = target_for(facts->sm);
       }
       if (options.target.empty()) options.target = "sm_90a";
-      auto made = compile_ptx(*picked->module, *picked->entry, options, diags);
+      auto made = compile_guarded(*picked->module, *picked->entry, options, compile_limits(s), diags);
       if (!made) return Failed;
       kernel = *std::move(made);
     }

@@ -4,17 +4,21 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 extern char** environ;
 
@@ -132,8 +136,13 @@ class Ptxas : public Linker {
     if (request.verbose) arguments.push_back("-v");
     arguments.insert(arguments.end(), {"/proc/self/fd/3", "-o", "/proc/self/fd/4"});
     std::string output;
-    const int status = run_tool(path_, arguments, {in.fd(), out.fd()}, output);
+    const int status = run_tool(path_, arguments, {in.fd(), out.fd()}, output, request.seconds, request.memory_bytes);
     Linked linked;
+    if (status == kTimedOut)
+      return diags.error({Code::L0106, Place{}, path_ + " takes longer than " + std::to_string(request.seconds) + " s for " + request.name, {}, "raise --compile-time-limit, or use -O1", "CompileTime"});
+    // What ptxas does without memory differs from place to place, so with a limit all ends that are no rejection count as that.
+    if (request.memory_bytes != 0 && status != 0 && output.find("error   :") == std::string::npos)
+      return diags.error({Code::L0103, Place{}, path_ + " takes more memory than the limit of " + std::to_string(request.memory_bytes) + " bytes for " + request.name, {}, "raise --compile-max-memory, or use -O1", "CompileMemory"});
     if (status < 0) return diags.error(Code::E0915, Place{}, path_ + " does not run: " + output);
     const size_t before = diags.error_count();
     lift_messages(output, request, status != 0, linked, diags);
@@ -223,7 +232,29 @@ class DriverLinker : public Linker {
 
 }  // namespace
 
-int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output) {
+bool wait_for(int child, double seconds, int& status) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  for (auto pause = std::chrono::microseconds(100);;) {
+    const pid_t ended = ::waitpid(child, &status, seconds > 0 ? WNOHANG : 0);
+    if (ended == child) return true;
+    if (ended < 0 && errno != EINTR) {
+      status = 0xFF00;  // somebody else has waited for it: status 255
+      return true;
+    }
+    if (seconds <= 0) continue;
+    if (std::chrono::duration<double>(Clock::now() - begin).count() > seconds) {
+      (void)::kill(child, SIGKILL);
+      while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+      }
+      return false;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(2000));
+  }
+}
+
+int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output, double seconds, uint64_t memory_bytes) {
   output.clear();
   const MemoryFile said("output");
   if (said.fd() < 0) {
@@ -260,12 +291,12 @@ int run_tool(const std::string& path, const std::vector<std::string>& arguments,
     output = std::generic_category().message(error);
     return -1;
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno == EINTR) continue;
-    output = std::generic_category().message(errno);
-    return -1;
+  if (memory_bytes != 0) {
+    const rlimit limit{memory_bytes, memory_bytes};
+    (void)::prlimit(child, RLIMIT_AS, &limit, nullptr);
   }
+  int status = 0;
+  if (!wait_for(child, seconds, status)) return kTimedOut;
   (void)said.read(output);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

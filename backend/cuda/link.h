@@ -18,6 +18,8 @@ struct LinkRequest {
   unsigned opt_level = 3;      ///< 0..3; the driver's 4 is the same as 3 of ptxas
   bool lineinfo = false;
   bool verbose = false;        ///< fill Linked::info with registers, spills and the like
+  double seconds = 0;          ///< that ptxas may take; 0: any. The driver's linker runs in this process and cannot be limited
+  uint64_t memory_bytes = 0;   ///< that ptxas may take; 0: any
 };
 
 struct Linked {
@@ -53,7 +55,14 @@ void lift_messages(const std::string& output, const LinkRequest& request, bool f
 
 /// Runs a program with nothing on its standard input and gives all that it wrote to both outputs.
 /// @param descriptors  open files that the program gets as 3, 4, ...
-/// @return its exit status, 128 + the signal that ended it; -1 and the reason in `output` if it did not start
-[[nodiscard]] int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output);
+/// @param seconds  after which it is killed; 0: never
+/// @param memory_bytes  of its address space; 0: any
+/// @return its exit status, 128 + the signal that ended it; -1 and the reason in `output` if it did not start; kTimedOut
+inline constexpr int kTimedOut = -2;
+[[nodiscard]] int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output, double seconds = 0,
+                           uint64_t memory_bytes = 0);
+
+/// Waits for a child. False if it took longer than `seconds` (0: any time) and was killed.
+[[nodiscard]] bool wait_for(int child, double seconds, int& status);
 
 }  // namespace tile::cuda

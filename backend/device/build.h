@@ -10,6 +10,7 @@
 #include "backend/cuda/cubin.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/link.h"
+#include "backend/device/guarded.h"
 
 namespace tile {
 
@@ -40,6 +41,7 @@ struct BuildOptions {
   bool cache = true;    ///< off: neither read nor written
   bool anew = false;    ///< do not read the cache: what only a compilation tells is wanted
   bool verbose = false; ///< fill BuiltKernel::info
+  CompileLimits limits;
 };
 
 /// Everything that building the entry depends on. E0801.. are not among its errors: only L0101, where the module is too large to be hashed.

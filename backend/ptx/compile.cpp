@@ -1,12 +1,16 @@
 // From a valid entry to PTX or to loaded host code.
 #include "backend/compile.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -16,6 +20,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -98,7 +103,7 @@ std::string symbol_of(std::string_view name) {
 /// Source lines for profilers: those that the bytecode carries, or those of the text.
 class SourceLines {
  public:
-  SourceLines(const Module& m, const Function& f, llvm::Module& out, llvm::IRBuilder<>& b) : m_(m), f_(f), b_(b), builder_(out) {
+  SourceLines(const Module& m, const Function& f, bool numbers, llvm::Module& out, llvm::IRBuilder<>& b) : m_(m), f_(f), numbers_(numbers), b_(b), builder_(out) {
     out.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   }
   /// After the kernel has begun.
@@ -122,6 +127,7 @@ class SourceLines {
  private:
   /// File and line of an instruction, or of the entry.
   std::pair<std::string, unsigned> place(InstId i) const {
+    if (numbers_) return {"instructions", i == kNone ? 0 : i + 1};
     const LocId loc = m_.locs.line_of(i == kNone ? f_.loc : f_.insts[i].loc);
     if (loc != kNone) return {std::string(m_.str(m_.locs.get(loc).file)), m_.locs.get(loc).line};
     const Place p = i == kNone ? m_.place(f_) : m_.place(f_, i);
@@ -136,6 +142,7 @@ class SourceLines {
   }
   const Module& m_;
   const Function& f_;
+  bool numbers_;
   llvm::IRBuilder<>& b_;
   llvm::DIBuilder builder_;
   llvm::DISubprogram* scope_ = nullptr;
@@ -164,8 +171,8 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   const auto grid = options.plan.find("grid");
   k.linear_grid = lowering.linear_grid = grid != options.plan.end() && grid->second == "linear";
   std::optional<SourceLines> lines;
-  if (options.lineinfo && !target.emulated) {
-    lines.emplace(*module, entry, out, device->b);
+  if ((options.lineinfo || options.instruction_lines) && !target.emulated) {
+    lines.emplace(*module, entry, options.instruction_lines, out, device->b);
     lowering.locate = [&, begun = false](InstId i) mutable {
       if (!begun) lines->begin(*device->b.GetInsertBlock()->getParent());
       begun = true;
@@ -299,6 +306,13 @@ Result<Target> target_of(const CompileOptions& options, const Place& place, Diag
 }
 
 }  // namespace
+
+void exit_without_memory(int status) {
+  static std::atomic<int> wanted;
+  wanted = status;
+  llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { ::_exit(wanted); });
+  std::set_new_handler([] { ::_exit(wanted); });
+}
 
 Result<std::vector<TensorMapSpec>> tensor_maps(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
   auto target = target_of(options, (*module).place(entry), diags);

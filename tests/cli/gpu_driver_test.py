@@ -174,6 +174,26 @@ def with_gpu_part(folder):
     result = run(launch + ["--no-cache"], folder, FAKE_CUDA_FAIL="cuLinkAddData_v2:218", FAKE_CUDA_LINK_LOG="ptxas application ptx input, line 3; error   : what is this")
     expect("linker", result, 3, "E0915", "what is this", "add_one.ptx:3:")
 
+    # What the assembler says of a line is said of the operation, where its code has one.
+    lifted = {"FAKE_CUDA_FAIL": "cuLinkAddData_v2:218", "FAKE_CUDA_LINK_LOG": "ptxas application ptx input, line {add.rn.f32}; error   : strange", "TMPDIR": folder}
+    result = run(launch + ["--no-cache"], folder, **lifted)
+    expect("lifted message", result, 3, "E0915", "k.tile:6:", "addf: the assembler rejects the code: strange", "add.rn.f32")
+
+    # A compiler or assembler that fails leaves a bundle that can be replayed.
+    bundles = list(folder.glob("tilevm-*.tvb"))
+    check("bundle of a failure", len(bundles) == 1 and str(bundles[0]) in result.stderr, result.stderr)
+    for bundle in bundles:
+        expect("replay of a failure", run(["replay", bundle, "--gpu", "--no-cache"], folder, **lifted), 3, "E0915", "strange")
+        expect("replay on the CPU", run(["replay", bundle], folder), 0)
+
+    # Limits of the compiler.
+    expect("compile time", run(launch + ["--no-cache", "--compile-time-limit", "0.000001"], folder, TMPDIR=folder), 6, "L0106", "--compile-time-limit", "tilevm replay")
+    large = SOURCE / "tools" / "bench" / "gpu" / "kernels" / "attention_d128_128x128_causal.tile"
+    expect("compile memory", run([large, "--emit", "ptx=large.ptx", "--target", "sm_90a", "--compile-max-memory", "1M"], folder), 6, "L0103", "--compile-max-memory")
+    expect("enough of both", run(launch + ["--no-cache", "--compile-time-limit", "100", "--compile-max-memory", "8G"], folder), 0)
+    expect("bad size", run(launch + ["--compile-max-memory", "much"], folder), 2, "U0001")
+    expect("limits when code is written", run(["k.tile", "--emit", "ptx", "--compile-time-limit", "0.000001"], folder), 6, "L0106")
+
     # The C++ interface: launches on streams and contexts of the caller's.
     (folder / "api.tile").write_text(API_KERNEL)
     api = subprocess.run([BUILD / "launch_api", FAKE, folder / "api.tile", folder / "api.log"], env={**os.environ, "TILEVM_CACHE": str(folder / "cache")}, capture_output=True, text=True, timeout=120)

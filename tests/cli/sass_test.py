@@ -90,6 +90,12 @@ def main():
         folder = pathlib.Path(name)
         for wrong in pool.map(lambda key: judge(*key, folder), EXPECTED):
             failures.extend(wrong)
+        # Every level of optimisation makes code that the assembler takes.
+        levels = [(ROOT / "examples" / f"{k}.tile", t, o) for k in ("04_f16", "02_loop_over_k", "softmax_rows") for t in ("sm_90a", "sm_80") for o in range(4)]
+        done = pool.map(lambda x: subprocess.run([TILEVM, x[0], "--emit", f"cubin={folder}/{x[0].stem}.{x[1]}.{x[2]}", "--target", x[1], f"-O{x[2]}", "--no-cache"], capture_output=True, text=True), levels)
+        for level, result in zip(levels, done):
+            if result.returncode != 0:
+                failures.append(f"{level}: {result.stderr[-300:]}")
         # A kernel without enough registers for its accumulators spills, and both the code and the remark say so.
         code, whole = look("mm_f16_128x256x64_c2_p0", "sm_80", folder)
         if code is None or not re.search(r"\bSTL\b", code) or not whole.get("spill_store_bytes"):

@@ -142,3 +142,14 @@ TEST_CASE("targets of devices, and versions of drivers") {
   CHECK(cuda::driver_for_ptx(83) == 12030);
   CHECK_FALSE(compiler_identity().empty());
 }
+
+TEST_CASE("programs that take too long or too much memory are ended") {
+  std::string output;
+  CHECK(cuda::run_tool("/bin/sleep", {"20"}, {}, output, 0.05) == cuda::kTimedOut);
+  CHECK(cuda::run_tool("/bin/sleep", {"0"}, {}, output, 20) == 0);
+  // dd asks for a buffer of 256 MiB.
+  const std::vector<std::string> copy = {"if=/dev/zero", "of=/dev/null", "bs=268435456", "count=0"};
+  CHECK(cuda::run_tool("/bin/dd", copy, {}, output, 20) == 0);
+  const std::vector<std::string> large = {"if=/dev/zero", "of=/dev/null", "bs=268435456", "count=1"};
+  CHECK(cuda::run_tool("/bin/dd", large, {}, output, 20, uint64_t{64} << 20) != 0);
+}
