@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 struct BenchLine {
   CommonOptions common;
   GpuSettings gpu;
-  std::string kernel, entry, grid = "1", peer_cubin, peer_entry;
+  std::string kernel, entry, grid = "1", peer_cubin, peer_entry, peer_grid;
   std::vector<std::string> args;
   unsigned rounds = 0;
   double flops = 0, bytes = 0;
@@ -151,6 +151,7 @@ int bench_command(int argc, const char* const* argv) {
   app.add_option("--flops", line.flops, "Operations of one launch, for TFLOP/s; default: those of its matrix products")->type_name("N")->check(CLI::NonNegativeNumber);
   app.add_option("--bytes", line.bytes, "Bytes that one launch must move, for GB/s")->type_name("N")->check(CLI::NonNegativeNumber);
   app.add_option("--peer-cubin", line.peer_cubin, "Time this cubin too, in turn with ours, and compare its results")->type_name("FILE");
+  app.add_option("--peer-grid", line.peer_grid, "Blocks of its launch; default: those of ours")->type_name("GRID");
   app.add_option("--peer-entry", line.peer_entry, "Its kernel; default: the name of ours")->type_name("NAME");
   app.add_flag("--json", line.json, "Print JSON");
   add_gpu_options(app, line.gpu);
@@ -178,6 +179,11 @@ int bench_command(int argc, const char* const* argv) {
       auto bytes = read_input(line.peer_cubin, diags);
       if (!bytes) return Failed;
       options.peer_cubin = *std::move(bytes);
+      if (!line.peer_grid.empty()) {
+        const auto peer_grid = parse_grid(line.peer_grid, diags);
+        if (!peer_grid) return Failed;
+        options.peer_grid = *peer_grid;
+      }
       options.peer_entry = line.peer_entry.empty() ? entry : line.peer_entry;
     }
     auto device = make_gpu_device(picked->module, gpu_options(line.gpu, picked->module, line.common), diags);

@@ -246,7 +246,8 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   if (with_peer && !upload(args, peer_buffers, diags)) return Failed;
   const LaunchShape our_shape = shape((*ready)->built, (*parts)[0].grid);
   // Kernels of NVIDIA's compiler know their own number of threads; they are launched with a block of one.
-  const LaunchShape peer_shape{{grid[0], grid[1], grid[2]}, 1, 0, 1};
+  const auto& other = options.peer_grid[0] != 0 ? options.peer_grid : grid;
+  const LaunchShape peer_shape{{other[0], other[1], other[2]}, 1, 0, 1};
   const auto our_params = words(args, buffers, maps, (*ready)->maps.size(), local, linear ? &grid : nullptr, 0);
   const auto peer_params = with_peer ? natural(args, peer_buffers) : std::vector<LaunchParam>();
   cuda::LoadedKernel peer;

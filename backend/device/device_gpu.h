@@ -1,6 +1,7 @@
 // The machines of the GPU part: a GPU, and its emulation on the host.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct BenchOptions {
   bool flush = true;                 ///< overwrite the L2 cache before every launch
   std::vector<uint8_t> peer_cubin;   ///< empty: none
   std::string peer_entry;
+  std::array<uint32_t, 3> peer_grid{};   ///< zeros: the grid of ours
 };
 
 struct Timing {

@@ -69,12 +69,14 @@ def timing(t):
 
 
 def measure(row, options, sms, entries):
-    grid = grid_of(row, sms)
+    # Programs that loop over tiles take any grid: each compiler gets as many blocks as it can run at once. The peer gives a block of a
+    # program that asks for several CTAs as many multiprocessors, tilevm one.
+    grid = (min(row.grid[0], sms), *row.grid[1:]) if row.persistent else row.grid
     line = command(options, "bench", str(peer_set.KERNELS / f"{row.kernel}.tile")) + ["--grid", ",".join(map(str, grid)), *words(row.args), "--json", "--rounds", str(options.rounds)]
     line += ["--flops" if row.unit == "TFLOP/s" else "--bytes", repr(row.work)]
     peer = options.peers / f"{row.kernel}.cubin" if options.peers else None
     if peer and peer.exists():
-        line += ["--peer-cubin", str(peer), "--peer-entry", entries.get(row.kernel, row.kernel)]
+        line += ["--peer-cubin", str(peer), "--peer-entry", entries.get(row.kernel, row.kernel), "--peer-grid", ",".join(map(str, grid_of(row, sms)))]
     j, said = run_json(line, options.limit)
     if j is None and "--peer-cubin" in line:  # the peer may be what failed: its cubin may be for another device
         without = line[:line.index("--peer-cubin")]
