@@ -296,6 +296,8 @@ bool Parser::parse_scope_attr(std::string_view word, ScopeId& out) {
       if (!parse_string(*field->string)) return false;
     } else if (field->number) {
       if (!parse_u32(*field->number)) return false;
+    } else if (accept_word("unit")) {
+      *field->scope = kNone;  // tileirbc has records that name none
     } else if (!parse_scope_ref(*field->scope, field->kinds, field->what)) {
       return false;
     }

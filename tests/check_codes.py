@@ -13,7 +13,7 @@ import sys
 # Codes that no test can bring about, with the reason.
 UNTESTABLE = {
     "E0903": "a machine without memory",
-    "T0104": "for implementations with a fixed size of local memory; ours ends with L0103",
+    "T0104": "for implementations under test; this machine limits local memory before it starts, with L0103",
     "L0105": "kept for implementations that stop at a number of errors",
 }
 ENDINGS = {".tile", ".cpp", ".h", ".py", ".json", ""}

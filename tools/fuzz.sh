@@ -19,19 +19,24 @@ cmake --preset asan -B "$build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLA
 targets=
 for source in tests/fuzz/*_fuzz.cpp; do targets="$targets $(basename "$source" .cpp)"; done
 cmake --build "$build" -j "$jobs" --target $targets
+cmake --preset ci -B "$build-fast" -DTILEVM_GPU=OFF >/dev/null
+cmake --build "$build-fast" -j "$jobs" --target $targets
 
 pack=$build/pack
 [ "$1" != --pack ] || pack=$2
 rm -rf "$pack/bin" "$pack/seeds"
 mkdir -p "$pack/bin" "$pack/seeds/roundtrip"
-for target in $targets; do strip -o "$pack/bin/$target" "$build/fuzz/$target"; done
+for target in $targets; do
+  strip -o "$pack/bin/$target" "$build/fuzz/$target"
+  strip -o "$pack/bin/${target%_fuzz}_fast" "$build-fast/fuzz/$target"
+done
 for form in text tilebc tileirbc; do
   cp -r "tests/corpus/$form" "$pack/seeds/$form"
   cp "tests/corpus/$form"/* "$pack/seeds/roundtrip/"
 done
 cp tests/fuzz/text.dict "$pack/seeds/"
 cp tests/fuzz/text.dict "$pack/seeds/roundtrip.dict"
-if [ -n "${TILEVM_FUZZ_CORPUS:-}" ]; then cp -r "$TILEVM_FUZZ_CORPUS"/. "$pack/seeds/"; fi
+if [ -n "${TILEVM_FUZZ_CORPUS:-}" ]; then mkdir -p "$pack/seeds/pool"; cp -r "$TILEVM_FUZZ_CORPUS"/. "$pack/seeds/pool/"; fi
 cp tests/fuzz/go.sh "$pack/"
 [ "$1" != --pack ] || exit 0
 exec sh "$pack/go.sh" "$1" "${2:-$jobs}" "${3:-$build/out}"

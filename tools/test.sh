@@ -64,7 +64,7 @@ say "setup"
 tools/setup.sh test
 
 build ci
-tests ci
+if [ "$TILEVM_FUZZ_RUNS" = 0 ]; then tests ci -LE '^fuzz$'; else tests ci; fi
 
 if [ "$quick" = no ]; then
   # One build serves the sanitized tests and the fuzz targets; libFuzzer comes with clang.

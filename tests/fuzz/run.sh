@@ -7,22 +7,29 @@
 set -eu
 program=$1 name=$2 work=$3
 shift 3
-# Shares in percent after what an input costs: most changes of tilebc end at the verifier, most of text are read whole.
+# Shares in thousandths after what an input costs, most of them without sanitizers (NAME-fast): most changes of tilebc end
+# at the verifier, most of text are read whole.
 case "$name" in
-  tilebc) share=58 ;;
-  tileirbc) share=20 ;;
-  text) share=16 ;;
-  *) share=6 ;;
+  tilebc) share=120 ;;
+  tileirbc) share=60 ;;
+  text) share=25 ;;
+  roundtrip) share=10 ;;
+  tilebc-fast) share=500 ;;
+  tileirbc-fast) share=200 ;;
+  text-fast) share=60 ;;
+  roundtrip-fast) share=25 ;;
+  *) echo "run.sh: no share for $name" >&2; exit 2 ;;
 esac
-runs=$((${TILEVM_FUZZ_RUNS:-2000000} / 100 * share))
+runs=$((${TILEVM_FUZZ_RUNS:-2000000} / 1000 * share))
 seconds=${TILEVM_FUZZ_SECONDS:-600}
 mkdir -p "$work/corpus_$name"
 set -- "$work/corpus_$name" "$@"
-dictionary=$(dirname "$0")/$name.dict
+dictionary=$(dirname "$0")/${name%-fast}.dict
 if [ -f "$dictionary" ]; then
   set -- "-dict=$dictionary" "$@"
 fi
 log=$work/$name.log
+export ASAN_OPTIONS="abort_on_error=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 # What one input may cost, the targets know (budget.h); these limits end what would not come back: 2 GiB in all, 1 GiB at
 # once, 20 s. Longer inputs take longer and find little more.
 "$program" -runs="$runs" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=2048 -malloc_limit_mb=1024 -timeout=20 \

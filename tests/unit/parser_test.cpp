@@ -639,6 +639,9 @@ TEST_CASE("locations") {
   CHECK(errors("#f = #cuda_tile.di_file<\"a\" in \"b\">\n#b = #cuda_tile.di_lexical_block<file = #f, line = 1>") ==
         "E0602@2:6");
   CHECK(errors("#f = #cuda_tile.di_file<\"a\" in \"b\">\n#u = #cuda_tile.di_compile_unit<file = 1>") == "E0706@2:40");
+  // A record of a file may name no other; text says so.
+  CHECK(errors("#u = #cuda_tile.di_compile_unit<file = unit>\n#s = #cuda_tile.di_subprogram<file = unit, line = 1, name = \"a\", "
+               "linkageName = \"a\", compileUnit = #u>") == "");
   CHECK(errors("#f = #cuda_tile.di_file<\"a\" in \"b\">\n#l = #cuda_tile.di_loc<\"a\":1:2 in #f>") == "E0706@2:35");
   CHECK(wrong(repeat("\"a\"(", kMaxLocDepth - 1) + "unknown" + repeat(")", kMaxLocDepth - 1)) == "");
   CHECK(wrong(repeat("\"a\"(", kMaxLocDepth) + "unknown" + repeat(")", kMaxLocDepth)) == "L0102@2:252");
