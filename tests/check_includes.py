@@ -39,7 +39,7 @@ RESERVED = [
      ["backend/ptx", "tests/unit/backend_scalar_kit.h", "tests/unit/backend_scalar_test.cpp"], "LLVM headers belong in backend/ptx"),
     (re.compile(r"^(cuda|cuda_runtime|cuda_runtime_api|nvrtc|nvJitLink|nvPTXCompiler)\.h$"), ["backend/cuda"],
      "driver headers belong in backend/cuda"),
-    (re.compile(r"(^|/)\w+_generated\.h$|^flatbuffers/"), ["vm/codec"],
+    (re.compile(r"(^|/)\w+_generated\.h$|^flatbuffers/"), ["vm/codec", "examples/bindings"],
      "FlatBuffers and its generated headers belong in vm/codec"),
     (re.compile(r"^(spdlog|CLI|fmt)/"), ["tools"], "spdlog and CLI11 belong in tools"),
     (re.compile(r"^nlohmann/"), ["vm/base", "vm/runtime", "vm/capi", "tools", "tests", "conformance"],

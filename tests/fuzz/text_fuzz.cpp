@@ -1,5 +1,5 @@
-// Any bytes as text: the parser must end in a module or in errors, and what it reads must print to text that reads back
-// the same.
+// Any bytes as text: the parser must end in a module or in errors, and what it reads and is valid must print to text that
+// reads back the same.
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -27,14 +27,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const PrintOptions options{.debug_info = true};
   const std::string printed = within("print_text", size, [&] { return print_text(*module, options); });
   diags.clear();
-  // A quarter of the inputs, for speed; the same ones always.
-  if (std::hash<std::string>{}(printed) % 4 == 0) {
-    const Result<Module> again = parse_text(std::make_shared<Source>("printed", printed), diags);
-    if (!again || print_text(*again, options) != printed) std::abort();
-  }
   const Result<ValidModule> valid = within("validate", size, [&] { return validate(std::move(*module), diags); });
   if (!valid && !diags.has_errors()) std::abort();
   within("render", size, [&] { return render(diags); });
+  // A quarter of the inputs, for speed; the same ones always.
+  if (std::hash<std::string>{}(printed) % 4 != 0) return 0;
+  diags.clear();
+  const Result<Module> again = parse_text(std::make_shared<Source>("printed", printed), diags);
+  // A terminator that is missing, which only the generic form can say, comes back with the text.
+  if (valid && (!again || print_text(*again, options) != printed)) std::abort();
+  if (!again && !diags.has_errors()) std::abort();
   return 0;
 }
 
