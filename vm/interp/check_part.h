@@ -127,5 +127,11 @@ void for_each_element_of(const MemoryAccess& a, F&& fn) {
 [[nodiscard]] inline size_t allocation_of(uint64_t address) {
   return static_cast<size_t>(Memory::index_of(address));
 }
+/// Memory that the block has for itself: a worker's allocas are neighbours.
+[[nodiscard]] inline bool is_alloca(const Exec& x, uint64_t address) {
+  if (x.allocas.empty()) return false;
+  const size_t a = allocation_of(address);
+  return a >= allocation_of(x.allocas.front()) && a <= allocation_of(x.allocas.back());
+}
 
 }  // namespace tile

@@ -201,12 +201,6 @@ class RaceCheck : public CheckPart {
   };
   enum class Relation { None, Own, Before, Unordered };
 
-  static bool is_alloca(const Exec& x, uint64_t address) {
-    // A worker's allocas are neighbours; each block has them for itself.
-    if (x.allocas.empty()) return false;
-    const size_t a = allocation_of(address);
-    return a >= allocation_of(x.allocas.front()) && a <= allocation_of(x.allocas.back());
-  }
   /// The access with this number.
   [[nodiscard]] Seen seen(uint32_t id) {
     if (sync_) {

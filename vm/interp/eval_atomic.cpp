@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "vm/interp/elementwise.h"
 #include "vm/interp/eval.h"
+#include "vm/interp/numerics_h200.h"
 #include "vm/interp/view_access.h"
 
 namespace tile {
@@ -144,7 +144,7 @@ AtomicData* atomic_data(PlanBuilder& b, InstId i, ValueId arg, bool has_mode) {
   d->element = e;
   d->size = info(e).storage;
   if (has_mode) d->mode = static_cast<Mode>(b.f.attr(i, static_cast<size_t>(attr_index(b.f.def(i), "mode"))));
-  if (d->mode == Mode::AddF) d->add = find_elementwise(Opcode::AddF, e, e, {});
+  if (d->mode == Mode::AddF) d->add = find_atomic_add(e, b.numerics);
   if ((d->mode == Mode::AddF && !d->add) || d->size < 2) {
     b.why = "element type " + std::string(info(e).name);
     return nullptr;

@@ -2,6 +2,7 @@
 #include "vm/interp/elementwise.h"
 
 #include "vm/interp/eval.h"
+#include "vm/interp/numerics_h200.h"
 
 namespace tile {
 namespace {
@@ -56,7 +57,7 @@ bool compile_elementwise(PlanBuilder& b, InstId i) {
   const auto operands = b.f.operands(i);
   const ValueId result = b.f.result(i);
   const ElementType in = b.element(operands[operands.size() - 1]), out = b.element(result);
-  const ElementwiseFn kernel = find_elementwise(b.f.insts[i].op, in, out, modifiers_of(b.f, i));
+  const ElementwiseFn kernel = find_elementwise(b.f.insts[i].op, in, out, modifiers_of(b.f, i), b.numerics);
   if (!kernel) {
     b.why = "element types " + std::string(info(in).name) + " -> " + std::string(info(out).name);
     return false;

@@ -99,7 +99,12 @@ PointerData* pointer_data(PlanBuilder& b, ValueId pointers) {
 struct AllocaData : StepData {
   ElementType element = ElementType::F32;
   size_t index = 0, bytes = 0;
+  std::string too_much;  // what is wanted, where that is beyond the limits
 };
+
+Flow eval_alloca_too_much(Exec& x, const Step& s) {
+  return x.trap(Code::T0104, s, "alloca: room for " + static_cast<const AllocaData&>(*s.data).too_much + "; the limits are 2^30 bytes and 256");
+}
 
 Flow eval_alloca(Exec& x, const Step& s) {
   const auto& d = static_cast<const AllocaData&>(*s.data);
@@ -146,11 +151,16 @@ bool compile_alloca(PlanBuilder& b, InstId i) {
   const ElementType e = b.module.types.element_of(b.module.types.pointee_of(f.type(f.result(i))));
   const uint64_t n = static_cast<uint64_t>(attr("num_elem")), align = static_cast<uint64_t>(attr("alignment"));
   constexpr uint64_t kLimit = uint64_t{1} << 30;  // bytes of one alloca; a block's local memory on a GPU is far smaller
-  if (align > 256 || n > kLimit || n * info(e).memory_bits / 8 > kLimit) {
-    b.why = "room for " + std::to_string(n) + " elements aligned to " + std::to_string(align) + "; the limits are 2^30 bytes and 256";
-    return false;
-  }
   AllocaData* d = b.data<AllocaData>();
+  if (align > 256 || n > kLimit || n * info(e).memory_bits / 8 > kLimit) {
+    // A trap only where a block comes here.
+    d->too_much = std::to_string(n) + " elements of " + std::string(info(e).name) + " aligned to " + std::to_string(align);
+    const Slot out = b.define(f.result(i));
+    Step& s = b.step(i, eval_alloca_too_much);
+    s.out[0] = out;
+    s.data = d;
+    return true;
+  }
   d->element = e;
   d->bytes = (n * info(e).memory_bits + 7) / 8;
   d->index = b.add_alloca(d->bytes);

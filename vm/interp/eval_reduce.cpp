@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/numerics_h200.h"
 #include "vm/interp/reduce_kernels.h"
 #include "vm/interp/strided.h"
 
@@ -90,6 +91,27 @@ struct FastData : StepData {
   Modifiers modifiers;
   size_t outer = 1, len = 1, inner = 1;
   bool scan = false, reverse = false;
+  ElementwiseFn followed = nullptr;       // computes the operation where its numbers are not those of the fast kernels
+
+  /// The same with the kernel of the operation.
+  void follow(std::byte* out, const std::byte* in) const {
+    const size_t row = inner * info(element).storage;
+    std::vector<std::byte> left(row);
+    for (size_t o = 0; o < outer; ++o) {
+      for (size_t step = 0; step < len; ++step) {
+        const size_t j = reverse ? len - 1 - step : step;
+        const std::byte* current = in + (o * len + j) * row;
+        const void* operands[2] = {left.data(), current};
+        if (step == 0) {
+          std::memcpy(left.data(), current, row);
+        } else {
+          followed(left.data(), operands, inner);
+        }
+        if (scan) std::memcpy(out + (o * len + j) * row, left.data(), row);
+      }
+      if (!scan) std::memcpy(out + o * row, left.data(), row);
+    }
+  }
 
   [[nodiscard]] bool run(void* out, const void* in) const {
     return scan ? scan_fast(kind, element, modifiers, out, in, outer, len, inner, reverse) : reduce_fast(kind, element, modifiers, out, in, outer, len, inner);
@@ -97,7 +119,12 @@ struct FastData : StepData {
 };
 
 Flow eval_fast(Exec& x, const Step& s) {
-  (void)static_cast<const FastData&>(*s.data).run(x.at(s.out[0]), x.at(s.in[0]));
+  const auto& d = static_cast<const FastData&>(*s.data);
+  if (d.followed) {
+    d.follow(x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
+  } else {
+    (void)d.run(x.at(s.out[0]), x.at(s.in[0]));
+  }
   return Flow::Next;
 }
 
@@ -140,6 +167,9 @@ bool compile_fast(PlanBuilder& b, InstId i, const Region& r, const ReduceData& d
   probe.outer = probe.len = probe.inner = 1;
   uint64_t in = 0, out = 0;
   if (!probe.run(&out, &in)) return false;
+  const ElementwiseFn own = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers);
+  const ElementwiseFn wanted = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers, b.numerics);
+  if (wanted != own) fast->followed = wanted;
   const Slot from = d.operands[0].in, to = d.operands[0].out;
   Step& s = b.step(i, eval_fast);
   s.in[0] = from;

@@ -9,6 +9,8 @@
 #include "vm/base/numeric.h"
 #include "vm/interp/eval.h"
 #include "vm/interp/fused.h"
+#include "vm/interp/interleaving.h"
+#include "vm/interp/seeded.h"
 #include "vm/interp/strided.h"
 #include "vm/interp/worker_pool.h"
 
@@ -83,12 +85,7 @@ void Exec::unspecified(const Step& step, ElementType e, std::byte* out, size_t n
     case Filling::Random: break;
   }
   const uint64_t base = launch.options->unspecified_seed + ((block[2] * uint64_t{launch.grid.y} + block[1]) * launch.grid.x + block[0]) * 0xD1342543DE82EF95u + step.inst * 0x2545F4914F6CDD1Du;
-  for (size_t k = 0; k < n; ++k) {  // SplitMix64
-    uint64_t z = base + (first + k + 1) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    write_bits(out, t.storage, (z ^ (z >> 31)) & mask, k);
-  }
+  for (size_t k = 0; k < n; ++k) write_bits(out, t.storage, SeededNumbers::mix(base + (first + k + 1) * SeededNumbers::kStep) & mask, k);
 }
 
 void Exec::copy(const std::vector<Move>& moves, Slot temp) const {
@@ -211,6 +208,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
   x.worker = number;
   const uint64_t total = launch.grid.blocks();
   const RunOptions& o = *launch.options;
+  const SeededOrder order(o.order.value_or(0), total);
   const auto stopped = [&] {
     if (o.cancel && o.cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
     return launch.stop.load(std::memory_order_relaxed);
@@ -233,7 +231,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
       uint64_t linear = first;
       for (; linear < last && !stopped(); ++linear) {
         for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
-        x.run_block(linear);
+        x.run_block(o.order ? order(linear) : linear);
       }
       const uint64_t ran = linear - first, done = launch.done.fetch_add(ran, std::memory_order_relaxed) + ran;
       if (o.progress && (done == total || done / 64 != (done - ran) / 64)) {
@@ -244,6 +242,31 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
     }
   }
   launch.steps.fetch_add(x.steps, std::memory_order_relaxed);
+}
+
+/// Blocks interleaved by a seed; false if there is no memory for them.
+bool work_interleaved(Launch& launch, Interleaving& interleaving, std::span<Worker> workers, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
+  std::vector<Exec> execs;
+  execs.reserve(workers.size());
+  for (Worker& w : workers) {
+    execs.emplace_back(launch, w.storage, w.scratch, w.allocas);
+    execs.back().worker = static_cast<unsigned>(execs.size() - 1);
+  }
+  const RunOptions& o = *launch.options;
+  const uint64_t total = launch.grid.blocks();
+  // Which blocks are under way together is free too.
+  const SeededOrder order(o.order.value_or(*o.schedule), total);
+  const auto run_block = [&](size_t fiber, uint64_t linear) {
+    if (o.cancel && o.cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
+    if (launch.stop.load(std::memory_order_relaxed)) return;
+    Exec& x = execs[fiber];
+    for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
+    x.run_block(linear);
+    launch.done.fetch_add(1, std::memory_order_relaxed);
+  };
+  if (!interleaving.run(workers.size(), total, [&](uint64_t k) { return order(k); }, run_block)) return false;
+  for (const Exec& x : execs) launch.steps.fetch_add(x.steps, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace
@@ -261,6 +284,19 @@ class Launcher {
     launch.globals = globals;
     launch.diags = &diags;
     unsigned threads = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    std::unique_ptr<Interleaving> interleaving;
+    RunOptions interleaved;
+    if (options.schedule) {
+      interleaving = std::make_unique<Interleaving>(plan.module_, plan, *options.schedule);
+      uint64_t each = plan.storage_bytes_ + plan.scratch_bytes_ + 1;
+      for (const uint64_t bytes : plan.alloca_bytes_) each += bytes;
+      const uint64_t fit = Interleaving::kMostStorage / each;
+      threads = static_cast<unsigned>(std::clamp<uint64_t>(fit, 2, Interleaving::kMostBlocks));
+      interleaved = options;
+      interleaved.observers.insert(interleaved.observers.begin(), interleaving.get());  // it decides what the others see
+      launch.options = &interleaved;
+    }
+    const std::vector<Observer*>& observers = launch.options->observers;
     threads = static_cast<unsigned>(std::min<uint64_t>(threads, grid.blocks()));
     std::vector<Worker> workers(threads);
     for (Worker& w : workers)
@@ -283,15 +319,19 @@ class Launcher {
       launch.shares[t].size = border(t + 1) - border(t);
     }
     const auto start = std::chrono::steady_clock::now();
-    for (Observer* o : options.observers) o->launch_begin(launch);
-    run_workers(threads, [&](unsigned t) { work(launch, workers[t], t, params, slots); });
-    for (Observer* o : options.observers) o->launch_end(launch);
+    for (Observer* o : observers) o->launch_begin(launch);
+    if (!interleaving) {
+      run_workers(threads, [&](unsigned t) { work(launch, workers[t], t, params, slots); });
+    } else if (!work_interleaved(launch, *interleaving, workers, params, slots)) {
+      (void)diags.error(Code::E0903, Place{}, "no memory for the stacks of " + std::to_string(threads) + " blocks");
+    }
+    for (Observer* o : observers) o->launch_end(launch);
     if (diags.has_errors()) return Failed;
     RunStats stats;
     stats.blocks = launch.done.load();
     stats.steps = launch.steps.load();
     stats.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    stats.threads = threads;
+    stats.threads = interleaving ? 1 : threads;
     stats.storage_bytes = plan.storage_bytes_ + plan.scratch_bytes_;
     return stats;
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;                ///< set to true to stop early
   Filling unspecified = Filling::Zero;
   uint64_t unspecified_seed = 1;
+  Numerics numerics = Numerics::Exact;
+  std::optional<uint64_t> schedule;                         ///< blocks interleave by this seed, on one thread (interleaving.h)
+  std::optional<uint64_t> order;                            ///< blocks are handed out in an order that follows from this seed
   std::vector<Observer*> observers;                         ///< told of steps and accesses; with none the fast path pays nothing
 };
 

@@ -15,6 +15,12 @@ enum class Signedness : uint8_t { Unsigned, Signed };
 enum class Predicate : uint8_t { Equal, NotEqual, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual };
 enum class Ordering : uint8_t { Unordered, Ordered };
 
+/// Whose numbers, where the language leaves them open.
+enum class Numerics : uint8_t {
+  Exact,  ///< this machine's own, spec/semantics.md
+  H200,   ///< those of NVIDIA's compiler on an H200 as far as they are known (numerics_h200.h)
+};
+
 /// What selects a variant of an elementwise kernel besides its operation and element type.
 struct Modifiers {
   Rounding rounding = Rounding::NearestEven;

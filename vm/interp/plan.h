@@ -66,7 +66,7 @@ class Plan {
   /// Plans an entry.
   /// @error E0808 an operation that this machine knows but does not execute; L0103 tiles larger than `max_bytes` in one block
   [[nodiscard]] static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const ValidModule> module, const Function& function, Diagnostics& diags,
-                                                                size_t max_bytes = size_t{4} << 30);
+                                                                size_t max_bytes = size_t{4} << 30, Numerics numerics = Numerics::Exact);
 
  private:
   friend class PlanBuilder;

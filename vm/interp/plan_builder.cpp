@@ -26,8 +26,8 @@ bool is_alias(Opcode op) {
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(std::shared_ptr<const ValidModule> module_ptr, const Function& function, Plan& plan, Diagnostics& diags, size_t max_bytes)
-    : module(**module_ptr), f(function), plan_(plan), diags_(diags), max_bytes_(max_bytes) {
+PlanBuilder::PlanBuilder(std::shared_ptr<const ValidModule> module_ptr, const Function& function, Plan& plan, Diagnostics& diags, size_t max_bytes, Numerics numbers)
+    : module(**module_ptr), f(function), numerics(numbers), plan_(plan), diags_(diags), max_bytes_(max_bytes) {
   slots_.assign(f.value_types.size(), kNoSlot);
   record_of_.assign(f.value_types.size(), kNoRecord);
   analyse();
@@ -257,6 +257,7 @@ Step& PlanBuilder::step(InstId i, EvalFn fn) {
 
 uint32_t PlanBuilder::add_alloca(uint64_t bytes) {
   plan_.alloca_bytes_.push_back(bytes);
+  alloca_bytes_ += bytes;
   return static_cast<uint32_t>(plan_.alloca_bytes_.size() - 1);
 }
 
@@ -294,9 +295,9 @@ bool PlanBuilder::region(const Region& r) {
     }
     current_ = i;
     release_up_to(static_cast<int64_t>(f.insts[i].next) - 1);
-    if (plan_.storage_bytes_ > max_bytes_ || plan_.constants_.size() > max_bytes_) {
+    if (plan_.storage_bytes_ > max_bytes_ || plan_.constants_.size() > max_bytes_ || alloca_bytes_ > max_bytes_) {
       (void)diags_.error(Code::L0103, module.place(f, i),
-                         "one block needs more than " + std::to_string(max_bytes_ >> 20) + " MiB for its tiles", "use smaller tiles or raise --max-memory");
+                         "one block needs more than " + std::to_string(max_bytes_ >> 20) + " MiB for its tiles or its allocas", "use smaller ones or raise --max-memory");
       return false;
     }
   }
@@ -314,11 +315,12 @@ bool PlanBuilder::build() {
   return true;
 }
 
-Result<std::shared_ptr<const Plan>> Plan::make(std::shared_ptr<const ValidModule> module, const Function& function, Diagnostics& diags, size_t max_bytes) {
+Result<std::shared_ptr<const Plan>> Plan::make(std::shared_ptr<const ValidModule> module, const Function& function, Diagnostics& diags, size_t max_bytes,
+                                              Numerics numerics) {
   auto plan = std::make_shared<Plan>();
   plan->module_ = module;
   plan->function_ = &function;
-  PlanBuilder builder(module, function, *plan, diags, max_bytes);
+  PlanBuilder builder(module, function, *plan, diags, max_bytes, numerics);
   if (!builder.build()) return Failed;
   return std::shared_ptr<const Plan>(std::move(plan));
 }

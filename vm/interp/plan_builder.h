@@ -19,11 +19,13 @@ using CompileFn = bool (*)(PlanBuilder&, InstId);
 
 class PlanBuilder {
  public:
-  PlanBuilder(std::shared_ptr<const ValidModule> module, const Function& function, Plan& plan, Diagnostics& diags, size_t max_bytes);
+  PlanBuilder(std::shared_ptr<const ValidModule> module, const Function& function, Plan& plan, Diagnostics& diags, size_t max_bytes,
+              Numerics numerics = Numerics::Exact);
   [[nodiscard]] bool build();
 
   const Module& module;
   const Function& f;
+  const Numerics numerics;  ///< of the values; has no influence on slots
   std::string why;  ///< set by a compile function that returns false
 
   // Types.
@@ -103,6 +105,7 @@ class PlanBuilder {
   Plan& plan_;
   Diagnostics& diags_;
   size_t max_bytes_;
+  uint64_t alloca_bytes_ = 0;  // of all allocas together
   size_t lanes_ = 1;
   std::vector<Slot> slots_;
   std::vector<ValueId> root_;

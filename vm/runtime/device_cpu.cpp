@@ -20,11 +20,11 @@ class CpuDevice : public Device {
 
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options,
                                         Diagnostics& diags) override {
-    auto& plan = plans_[&entry];
+    auto& plan = plans_[{&entry, options.numerics}];
     if (!plan) {
-      auto made = Plan::make(module_, entry, diags, options.max_storage);
+      auto made = Plan::make(module_, entry, diags, options.max_storage, options.numerics);
       if (!made) {
-        plans_.erase(&entry);
+        plans_.erase({&entry, options.numerics});
         return Failed;
       }
       plan = *std::move(made);
@@ -58,7 +58,7 @@ class CpuDevice : public Device {
   std::shared_ptr<const ValidModule> module_;
   Memory globals_;
   std::vector<Memory::Allocation> global_memory_;
-  std::map<const Function*, std::shared_ptr<const Plan>> plans_;
+  std::map<std::pair<const Function*, Numerics>, std::shared_ptr<const Plan>> plans_;
 };
 
 }  // namespace

@@ -1,0 +1,14 @@
+// The numbers of NVIDIA's compiler on an H200 where the language leaves them open and they are known: spec/semantics.md section 6.
+#pragma once
+
+#include "vm/interp/elementwise.h"
+
+namespace tile {
+
+/// As find_elementwise(), following `numerics`.
+[[nodiscard]] ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m, Numerics numerics);
+
+/// The kernel that adds in atomics.
+[[nodiscard]] ElementwiseFn find_atomic_add(ElementType e, Numerics numerics);
+
+}  // namespace tile
