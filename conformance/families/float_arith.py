@@ -23,8 +23,15 @@ def label(mode, ftz):
     return (mode or "default") + (".ftz" if ftz else "")
 
 
+def border(result, toward_zero):
+    """Whether flush_to_zero may give 0 though the rounded result is the smallest normal number: before rounding it was smaller (bounds.md)."""
+    return result & 0x7FFFFFFF == 0x00800000 and toward_zero & 0x7FFFFFFF == 0
+
+
 def binary(op, fn, t, shape, pairs, name, tier, mode=None, ftz=False, **how):
     out = [fn(t, a, b, mode=mode or "nearest_even", ftz=ftz) for a, b in pairs]
+    if ftz and "free" not in how:
+        how["free"] = [border(r, fn(t, a, b, mode="zero", ftz=True)) for r, (a, b) in zip(out, pairs)]
     case = Case("float_arith", name, tier, [op], [t])
     text = f"{op} {{0}}, {{1}}{spell(mode, ftz)} : {{D}}"
     return operation(case, text, paired(t, pairs), t, out, shape, **{"rule": "exact", **how})
@@ -160,8 +167,11 @@ def fma_cases():
                     [t],
                 )
                 inputs = [(t, [x[i] for x in triples]) for i in range(3)]
+                free = [
+                    ftz and border(r, exact.fma(t, a, b, c, mode="zero", ftz=True)) for r, (a, b, c) in zip(out, triples)
+                ]
                 yield operation(
-                    case, f"fma {{0}}, {{1}}, {{2}}{spell(mode, ftz)} : {{D}}", inputs, t, out, rule="exact"
+                    case, f"fma {{0}}, {{1}}, {{2}}{spell(mode, ftz)} : {{D}}", inputs, t, out, rule="exact", free=free
                 )
 
 
