@@ -43,6 +43,7 @@ Examples:
   tilevm k.tile --gpu=emulate --emulate-seed 2 --emulate-policy late
   tilevm k.tile --gpu --both --no-cache -O 2 --plan warps=4
   tilevm k.tile --emit ptx=k.ptx --emit plan --target sm_90a --lineinfo
+  tilevm k.tile --emit cubin=k.cubin --compile-time-limit 60 --compile-max-memory 4G
   tilevm --diagnostics json --color never -v k.tile
   tilevm --version
   tilevm run examples/02_loop_over_k.json
