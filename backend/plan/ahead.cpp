@@ -8,7 +8,7 @@ namespace tile {
 namespace {
 
 // Tiles that wait in registers, 32-bit words of a thread: more would cost the block its neighbours on the SM.
-constexpr unsigned kMostWords = 64;
+constexpr unsigned kMostWords = 32;
 
 class AheadFinder {
  public:

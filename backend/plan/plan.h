@@ -146,7 +146,7 @@ struct KernelPlan {
     std::vector<bool> values;             ///< by ValueId
   };
   std::optional<Roles> roles;
-  unsigned blocks_per_sm = 1;             ///< that registers and shared memory shall leave room for
+  unsigned blocks_per_sm = 1;             ///< that registers and shared memory shall leave room for; 0: as the assembler likes
   /// Blocks begin from the end of the first axis, where they have the most to do, for a group of the second axis at a time.
   bool last_blocks_first = false;
   std::vector<Remark> remarks;

@@ -39,7 +39,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     note("reqntidx", threads);
     note("reqntidy", 1);
     note("reqntidz", 1);
-    note("minctasm", blocks);
+    if (blocks != 0) note("minctasm", blocks);
     b.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
     auto* type = llvm::ArrayType::get(b.getInt8Ty(), 0);
     auto* shared = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, "shared_memory", nullptr,
@@ -443,6 +443,17 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     return out;
   }
 
+  /// A constant that is added to an address becomes part of the instruction ("+64"): the address of a tile's other registers then needs no
+  /// register of its own.
+  static std::string take_offset(Value*& addr) {
+    const auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(addr);
+    if (!sum || sum->getOpcode() != llvm::Instruction::Add) return "";
+    const auto* number = llvm::dyn_cast<llvm::ConstantInt>(sum->getOperand(1));
+    if (!number || !number->getValue().isSignedIntN(23)) return "";
+    addr = sum->getOperand(0);
+    const int64_t n = number->getSExtValue();
+    return n == 0 ? "" : (n > 0 ? "+" : "") + std::to_string(n);
+  }
   Value* pointer(Value* addr, bool global) { return b.CreateIntToPtr(addr, b.getPtrTy(global ? 1 : 3)); }
 
   Values load(Type* type, unsigned n, Value* addr, const std::string& op, Value* pred, Value* otherwise, bool global) {
@@ -463,11 +474,12 @@ class PtxDevice final : public DeviceOps, public HopperOps {
       constraints += std::string("=&") + c.constraint + ",";
     }
     if (c.parts > 1) outs = "{" + outs + "}";
+    const std::string plus = take_offset(addr);
     Values args{addr};
     constraints += global ? "l" : "r";
     std::string text;
     if (always) {
-      text = op + c.suffix + " " + outs + ", [$" + std::to_string(c.parts) + "];";
+      text = op + c.suffix + " " + outs + ", [$" + std::to_string(c.parts) + plus + "];";
     } else {
       args.push_back(b.CreateZExt(pred, b.getInt32Ty()));
       constraints += ",r";
@@ -485,7 +497,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
         }
       }
       text = "{\n.reg .pred p;\nsetp.ne.b32 p, $" + std::to_string(c.parts + 1) + ", 0;\n" + before + "@p " + op + c.suffix + " " + outs + ", [$" +
-             std::to_string(c.parts) + "];\n}";
+             std::to_string(c.parts) + plus + "];\n}";
     }
     const bool weak_global = op == "ld.global";
     // Weak loads may move among themselves but not across stores, barriers and fences: they read memory and have no other effect.
@@ -513,6 +525,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
       return;
     }
     std::string ins, constraints = global ? "l" : "r";
+    const std::string plus = take_offset(addr);
     Values args{addr};
     for (unsigned k = 0; k < c.parts; ++k) {
       ins += (k ? ", $" : "$") + std::to_string(k + 1);
@@ -520,7 +533,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
       args.push_back(parts[k]);
     }
     if (c.parts > 1) ins = "{" + ins + "}";
-    std::string text = op + c.suffix + " [$0], " + ins + ";";
+    std::string text = op + c.suffix + " [$0" + plus + "], " + ins + ";";
     if (!always) {
       args.push_back(b.CreateZExt(pred, b.getInt32Ty()));
       constraints += ",r";

@@ -9,11 +9,13 @@ namespace {
 constexpr size_t kFewest = 8;                 // dividends for which it pays
 constexpr double kSmall = 0x1p-60, kLarge = 0x1p60;  // where nothing below overflows, and no remainder is cut
 
-/// |x| in kSmall..kLarge.
-Value* moderate(llvm::IRBuilder<>& b, Value* x) {
+/// |x| in kSmall..kLarge, or +0 where that is as good: the corrections leave its quotient alone, but turn that of -0 around.
+Value* moderate(llvm::IRBuilder<>& b, Value* x, bool or_zero) {
   Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   const auto number = [&](double n) { return llvm::ConstantFP::get(b.getFloatTy(), n); };
-  return b.CreateAnd(b.CreateFCmpOGE(size, number(kSmall)), b.CreateFCmpOLE(size, number(kLarge)));
+  Value* least = b.CreateFCmpOGE(size, number(kSmall));
+  if (or_zero) least = b.CreateOr(least, b.CreateICmpEQ(b.CreateBitCast(x, b.getInt32Ty()), b.getInt32(0)));
+  return b.CreateAnd(least, b.CreateFCmpOLE(size, number(kLarge)));
 }
 
 }  // namespace
@@ -38,8 +40,8 @@ std::optional<Values> divide_by_few(Lowering& x, InstId i, const Values& dividen
     // A reciprocal within one unit of the last place becomes the nearest number by one step of Newton's, unless all bits of the divisor's
     // fraction are set. With it, two corrections of the quotient round as the division does (Markstein).
     Value* fraction = b.CreateAnd(b.CreateBitCast(d, b.getInt32Ty()), b.getInt32(0x7FFFFF));
-    Value* fine = b.CreateAnd(moderate(b, d), b.CreateICmpNE(fraction, b.getInt32(0x7FFFFF)));
-    for (const size_t k : members) fine = b.CreateAnd(fine, moderate(b, dividends[k]));
+    Value* fine = b.CreateAnd(moderate(b, d, false), b.CreateICmpNE(fraction, b.getInt32(0x7FFFFF)));
+    for (const size_t k : members) fine = b.CreateAnd(fine, moderate(b, dividends[k], true));
     std::vector<Lowering::Var> vars;
     for (size_t k = 0; k < members.size(); ++k) vars.push_back(x.var(b.getFloatTy()));
     x.if_then(

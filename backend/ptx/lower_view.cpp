@@ -258,7 +258,9 @@ std::vector<Way> find_ways(Lowering& x, const ViewStart& at, ValueId view, const
   return ways;
 }
 
-Access access_by(Lowering& x, const Way& way, const ViewStart& at, ValueId view, std::span<const ValueId> indices) {
+Access access_by(Lowering& x, const Way& way, ViewStart at, ValueId view, std::span<const ValueId> indices) {
+  // Masks and addresses of ways with many accesses that do not change in a loop must not wait in registers through the loop.
+  at.pinned = at.pinned || (way.masked && (way.layout.registers() >> way.run) >= 16);
   Access a = access_at(x, at, view, indices, way.layout, way.masked);
   a.run = way.run;
   if (way.run > 0) a.run_ok = x.b.getTrue();
