@@ -238,7 +238,7 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   if (option("left") != "early" && !plan.roles)
     for (const auto& [v, o] : plan.lefts)
       for (const auto& [loop, s] : plan.streams) {  // the first one that reads it
-        if (std::none_of(s.products.begin(), s.products.end(), [&](const auto& p) { return p.shared_left && f.operands(p.mma)[0] == v; })) continue;
+        if (std::none_of(s.products.begin(), s.products.end(), [&, value = v](const auto& p) { return p.shared_left && f.operands(p.mma)[0] == value; })) continue;
         const auto chain = left_chain(f, def, plan, v, loop);
         auto& of_loop = plan.left_chains[loop];
         of_loop.insert(of_loop.end(), chain.begin(), chain.end());
