@@ -140,6 +140,8 @@ struct KernelPlan {
   /// Left operands of streams in shared memory, K-major; written where the value is made. Their offsets count from ring_bytes.
   std::map<ValueId, RingPlan::Operand> lefts;
   uint32_t left_bytes = 0;
+  /// What makes left operands just before the first stream that reads them, by that loop: it runs behind the start of the loop's copies.
+  std::map<InstId, std::vector<InstId>> left_chains;
   /// Warps of their own that fill the rings. They run the instructions `insts` only and know the values `values` only.
   struct Roles {
     std::vector<bool> insts;              ///< by InstId

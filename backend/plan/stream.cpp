@@ -130,6 +130,39 @@ unsigned registers(const Function& f, const std::vector<InstId>& def, const Stre
   return sum + largest;
 }
 
+/// The load behind a left operand and what leads from there, if both can wait for the loop: nothing else reads them, and only operations
+/// without effects stand between.
+std::vector<InstId> left_chain(const Function& f, const std::vector<InstId>& def, const KernelPlan& plan, ValueId v, InstId loop) {
+  std::vector<InstId> chain;
+  const auto readers_are = [&](ValueId read, const auto& allowed) {
+    for (InstId i = 0; i < f.insts.size(); ++i) {
+      const auto operands = f.operands(i);
+      if (std::find(operands.begin(), operands.end(), read) != operands.end() && !allowed(i)) return false;
+    }
+    return true;
+  };
+  const auto is_product = [&](InstId i) {
+    return std::any_of(plan.streams.begin(), plan.streams.end(), [&](const auto& s) { return s.second.product(i) && s.second.product(i)->shared_left && f.operands(i)[0] == v; });
+  };
+  if (!readers_are(v, is_product)) return {};
+  for (InstId i = def[v];; i = def[f.operands(i)[0]]) {
+    if (i == kNone) return {};
+    chain.push_back(i);
+    if (f.insts[i].op == Opcode::LoadViewTko) break;
+    const InstId reader = i;
+    if (f.insts[i].op != Opcode::Reshape || !readers_are(f.operands(i)[0], [&](InstId k) { return k == reader; })) return {};
+  }
+  std::reverse(chain.begin(), chain.end());
+  if (f.attr(chain[0], static_cast<size_t>(attr_index(f.def(chain[0]), "memory_ordering_semantics"))) != 0 || !readers_are(f.result(chain[0], 1), [](InstId) { return false; }))
+    return {};
+  for (InstId i = chain[0]; i < loop; i = f.insts[i].next) {
+    const Effect e = f.def(i).effect;
+    if (e == Effect::Write || e == Effect::ReadWrite || f.def(i).regions != 0) return {};
+    if (f.insts[i].next > loop) return {};
+  }
+  return chain;
+}
+
 }  // namespace
 
 void plan_rotation(const Module& m, const Function& f, StreamPlan& stream) { Rotation(m, f, stream).run(); }
@@ -192,10 +225,25 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
     for (const auto& [loads, bytes] : stage_bytes) s.barriers += loads < s.loads.size() ? static_cast<uint32_t>(loads) * 16 * RingPlan::kMaxStages : 0;
     s.stage_bytes = stage_bytes.at(s.loads.size());
   }
+  uint32_t end = barriers;
+  for (const auto& [loads, bytes] : stage_bytes) end += static_cast<uint32_t>(loads) * 16 * RingPlan::kMaxStages;
+  if (end > RingPlan::kFirstStage) {
+    plan.streams.clear();
+    return;
+  }
   const uint32_t beside = std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2);
   if (plan.blocks_per_sm == 1 && option("roles") != "off" && RingPlan::kFirstStage + 2 * largest + left_bytes + beside <= whole) plan.roles = find_roles(m, f, plan);
   const uint32_t limit = whole - left_bytes - (plan.roles ? beside : 0);
   plan.lefts = std::move(lefts);
+  if (option("left") != "early" && !plan.roles)
+    for (const auto& [v, o] : plan.lefts)
+      for (const auto& [loop, s] : plan.streams) {  // the first one that reads it
+        if (std::none_of(s.products.begin(), s.products.end(), [&, value = v](const auto& p) { return p.shared_left && f.operands(p.mma)[0] == value; })) continue;
+        const auto chain = left_chain(f, def, plan, v, loop);
+        auto& of_loop = plan.left_chains[loop];
+        of_loop.insert(of_loop.end(), chain.begin(), chain.end());
+        break;
+      }
   plan.left_bytes = left_bytes;
   plan.last_blocks_first = option("order") != "program" && last_blocks_are_longest(m, f, plan);
   for (auto& [loop, s] : plan.streams) {

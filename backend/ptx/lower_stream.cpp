@@ -54,6 +54,11 @@ class StreamRun {
       producer_ = b_.CreateICmpEQ(x_.thread(), x_.i32(0));
       fill_first(x_, producer_, trips_.count, r_.stages, [&](Value* trip) { fill(trip); });
     }
+    if (const auto chain = x_.plan.left_chains.find(loop_); chain != x_.plan.left_chains.end())
+      for (const InstId i : chain->second) {
+        if (!emit(i)) return false;
+        if (x_.plan.lefts.contains(x_.f.result(i))) write_left(x_, x_.f.result(i));
+      }
     const auto inits = x_.f.operands(loop_).subspan(3);
     for (uint32_t k = 0; k < inits.size(); ++k)
       if (x_.is_tile(args_[k])) store_carried(x_, args_[k], carried_[k], x_.get(inits[k], x_.layout(args_[k])));

@@ -109,6 +109,7 @@ bool Lowering::region(const Region& r, bool* ended) {
     const Opcode op = f.insts[i].op;
     const bool leaves = op == Opcode::Continue || op == Opcode::Yield || op == Opcode::Return;
     if (producing_ && !leaves && !plan.roles->insts[i]) continue;
+    if (std::any_of(plan.left_chains.begin(), plan.left_chains.end(), [&](const auto& c) { return std::find(c.second.begin(), c.second.end(), i) != c.second.end(); })) continue;
     if (!instruction(i, &stop)) return false;
     for (uint32_t k = 0; k < f.insts[i].result_count && !plan.lefts.empty() && !producing_; ++k)
       if (plan.lefts.contains(f.result(i, k))) write_left(*this, f.result(i, k));
