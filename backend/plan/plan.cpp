@@ -56,7 +56,7 @@ class Planner {
     plan_.facts = Facts(m_, f_);
     plan_.whole_tiles = !chosen("whole", "off");
     choose_warps();
-    if (!options_.plan.contains("warps")) plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
+    plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
@@ -300,10 +300,10 @@ class Planner {
       for (Layout* l : {&p.result, &p.a, &p.b}) l->warp.insert(l->warp.end(), idle, kCopies);
     }
     if (ring_at != ring_of_.end()) {
-      p.name += " from a ring of " + std::to_string(ring_at->second->stages) + " stages";
+      p.name += std::string(" from a ring of ") + std::to_string(ring_at->second->stages) + " stages" + (ring_at->second->copies ? " by cp.async" : "");
       p.why = "";
     }
-    if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end() && p.why.empty()) p.why = "no wgmma: " + it->second;
+    if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end() && p.why.empty()) p.why = (target_.wgmma() ? "no wgmma: " : "no ring: ") + it->second;
     assign(f_.result(i), p.result);
     plan_.remarks.push_back({i, p.name, p.why});
     plan_.mma.emplace(i, std::move(p));

@@ -286,14 +286,15 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
     if (stages >= fewer + 2) {
       options.plan["stages"] = std::to_string(stages - fewer);
     } else {
-      options.plan["tma"] = "off";
+      const bool copies = !plan.rings.empty() && plan.rings.begin()->second.copies;
+      options.plan[copies ? "ring" : "tma"] = "off";
     }
   }
 }
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "blocks", "grid", "left", "mma", "order", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
+      "ahead", "blocks", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;

@@ -79,7 +79,9 @@ class DeviceOps {
   virtual Value* ballot(Value* predicate) = 0;                                    ///< i32, one bit per lane
 
   // --- asynchronous copies, sm_80 and newer ---
-  virtual void cp_async(Value* shared, Value* global, unsigned bytes, Value* pred) = 0;  ///< 4, 8 or 16; zeros where pred is false
+  /// Fills 4, 8 or 16 bytes of shared memory: `size` (i32; nullptr: all) from global memory, the rest with zeros. Nothing where `when` is
+  /// false.
+  virtual void cp_async(Value* shared, Value* global, unsigned bytes, Value* size, Value* when = nullptr) = 0;
   virtual void cp_async_commit() = 0;
   virtual void cp_async_wait(unsigned pending) = 0;
 

@@ -73,8 +73,8 @@ class HostDevice final : public DeviceOps, public HopperOps {
   Value* any(Value* predicate) override { return b.CreateICmpNE(ballot(predicate), b.getInt32(0)); }
   Value* ballot(Value* predicate) override { return call("emu_ballot", b.getInt32Ty(), {flag(predicate)}); }
 
-  void cp_async(Value* shared, Value* global, unsigned n, Value* pred) override {
-    call("emu_cp_async", {shared, global, b.getInt32(n), flag(pred)});
+  void cp_async(Value* shared, Value* global, unsigned n, Value* size, Value* when) override {
+    call("emu_cp_async", {shared, global, b.getInt32(n), size ? size : b.getInt32(n), flag(when)});
   }
   void cp_async_commit() override { call("emu_cp_async_commit", {}); }
   void cp_async_wait(unsigned pending) override { call("emu_cp_async_wait", {b.getInt32(pending)}); }

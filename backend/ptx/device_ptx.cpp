@@ -120,11 +120,12 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   Value* any(Value* p) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_any_sync, {}, {b.getInt32(~0u), p}); }
   Value* ballot(Value* p) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_ballot_sync, {}, {b.getInt32(~0u), p}); }
 
-  void cp_async(Value* shared, Value* global, unsigned bytes, Value* pred) override {
-    const std::string n = std::to_string(bytes);
-    Value* size = pred ? b.CreateSelect(pred, b.getInt32(bytes), b.getInt32(0)) : b.getInt32(bytes);
-    asm_call(b.getVoidTy(), std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + n + ", $2;", "r,l,r,~{memory}",
-             {shared, global, size}, true);
+  void cp_async(Value* shared, Value* global, unsigned bytes, Value* size, Value* when) override {
+    const std::string copy = std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + std::to_string(bytes) + ", $2;";
+    if (!size) size = b.getInt32(bytes);
+    if (!when) return (void)asm_call(b.getVoidTy(), copy, "r,l,r,~{memory}", {shared, global, size}, true);
+    asm_call(b.getVoidTy(), "{\n.reg .pred p;\nsetp.ne.b32 p, $3, 0;\n@p " + copy + "\n}", "r,l,r,r,~{memory}",
+             {shared, global, size, b.CreateZExt(when, b.getInt32Ty())}, true);
   }
   void cp_async_commit() override { asm_call(b.getVoidTy(), "cp.async.commit_group;", "~{memory}", {}, true); }
   void cp_async_wait(unsigned pending) override { asm_call(b.getVoidTy(), "cp.async.wait_group " + std::to_string(pending) + ";", "~{memory}", {}, true); }

@@ -196,6 +196,7 @@ class Lowering {
   std::vector<Remark> remarks_;
 
   friend void prepare_rings(Lowering&);
+  friend bool lower_copy_ring(Lowering&, InstId, const RingPlan&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
   friend class StreamRun;
   friend bool lower_stream_product(Lowering&, InstId);
@@ -242,6 +243,7 @@ bool lower_reduce(Lowering&, InstId);     ///< reduce, scan
 bool lower_stream_loop(Lowering&, InstId, const StreamPlan&);  ///< a `for` with streamed products
 bool lower_stream_product(Lowering&, InstId);
 void write_left(Lowering&, ValueId);      ///< a left operand of streams, just made, into its place in shared memory
+bool lower_copy_ring(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of cp.async
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
 void prepare_rings(Lowering&);            ///< their mbarriers, at the start of the kernel
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled

@@ -1,0 +1,49 @@
+// Operands of mma.sync from tiles in shared memory, as ldmatrix delivers them.
+#pragma once
+
+#include <map>
+
+#include "backend/ptx/lowering.h"
+
+namespace tile {
+
+/// The products of one stage of a ring, by mma.sync: every warp reads the fragments that it needs.
+class StageFragments {
+ public:
+  StageFragments(Lowering& x, const RingPlan& r);
+
+  /// Fragments of 32 bytes of K: for each 16 rows of A four words, for each 8 columns of B two.
+  struct Step {
+    std::vector<Values> a, b;
+  };
+  [[nodiscard]] unsigned steps() const { return 1u << (r_.k_bits + log2_of(r_.element_bytes) - 5); }
+  /// Whether some fragments must be gathered element by element: rows along M or N whose elements are not 16 bits wide.
+  [[nodiscard]] bool gathers() const { return r_.element_bytes != 2 && (r_.a.mn_major || r_.b.mn_major); }
+  /// `from`: shared address of the stage. Without gathering.
+  [[nodiscard]] Step load(Value* from, unsigned k);
+  /// accumulators += the step's products
+  void multiply(const Step& s, Values& acc);
+  /// Adds the products of a whole stage to the accumulators in `vars`.
+  void stage(Value* from, const std::vector<Lowering::Var>& vars);
+
+ private:
+  Step load_any(Value* from, Value* k);
+  Values matrices(const RingPlan::Operand& o, Value* from, uint32_t first, unsigned k, bool is_b, bool pair);
+  Value* place(const RingPlan::Operand& o, Value* from, Value* row, Value* byte);
+  Values along(const RingPlan::Operand& o, Value* from, Value* first, Value* k, bool is_b, bool pair);
+  Values across(const RingPlan::Operand& o, Value* from, Value* first, Value* k, bool is_b, bool pair);
+  Values rounded(const RingPlan::Operand& o, Values words);
+  void product(const Values& a, const Values& bb, Values& acc, size_t at);
+  Value* wide(Value* word, unsigned upper);
+  [[nodiscard]] bool pairs() const { return tiles_n_.size() > 1; }
+
+  Lowering& x_;
+  llvm::IRBuilder<>& b_;
+  const RingPlan& r_;
+  Value *warp_m_ = nullptr, *warp_n_ = nullptr;
+  Value* place_[2] = {nullptr, nullptr};   ///< the thread's part of a row's place in A and B, swizzled
+  std::vector<uint32_t> tiles_m_, tiles_n_;
+  std::map<std::pair<Value*, unsigned>, Value*> widened_;
+};
+
+}  // namespace tile
