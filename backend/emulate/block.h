@@ -25,7 +25,7 @@ struct Block;
 
 /// Device operations by name, for messages.
 #define TILE_DEVICE_OPS(X)                                                                                      \
-  X(Start, "start") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared")         \
+  X(Start, "start") X(Poll, "loop") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared")         \
   X(LoadGlobal, "load global") X(StoreGlobal, "store global") X(Atomic, "atomic") X(Fence, "fence")             \
   X(Barrier, "barrier") X(Shuffle, "shuffle") X(Vote, "vote") X(CpAsync, "cp.async")                            \
   X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(Ldmatrix, "ldmatrix") X(Mma, "mma")     \

@@ -534,6 +534,10 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       why[mma] = "another loop of the kernel uses another number of warpgroups";
       continue;
     }
+    if (ring->copies && warps_forced && ring->m_bits + ring->n_bits > plan.warp_bits + 12) {
+      why[mma] = "the accumulator needs more than 128 registers a thread";
+      continue;
+    }
     if (ring->copies && !warps_forced) plan.warp_bits = copy_warps(m, f, *ring, plan.warp_bits, plan.rings.empty());
     if (!ring->sync) {
       group_bits = ring->group_bits;

@@ -147,15 +147,16 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     std::string name;
     const char* acc = "f";
     const char* in = "r";
+    const std::string ints = a.size() == 1 ? "m8n8k16.row.col.s32." : "m16n8k32.row.col.s32.";
     switch (kind) {
-      case MmaKind::F16F32: name = "m16n8k16.row.col.f32.f16.f16.f32"; break;
+      case MmaKind::F16F32: name = a.size() == 2 ? "m16n8k8.row.col.f32.f16.f16.f32" : "m16n8k16.row.col.f32.f16.f16.f32"; break;
       case MmaKind::BF16F32: name = "m16n8k16.row.col.f32.bf16.bf16.f32"; break;
       case MmaKind::F16F16: name = "m16n8k16.row.col.f16.f16.f16.f16"; acc = "r"; break;
       case MmaKind::TF32F32: name = "m16n8k8.row.col.f32.tf32.tf32.f32"; break;
-      case MmaKind::S8: name = "m16n8k32.row.col.s32.s8.s8.s32"; acc = "r"; break;
-      case MmaKind::U8: name = "m16n8k32.row.col.s32.u8.u8.s32"; acc = "r"; break;
-      case MmaKind::S8U8: name = "m16n8k32.row.col.s32.s8.u8.s32"; acc = "r"; break;
-      case MmaKind::U8S8: name = "m16n8k32.row.col.s32.u8.s8.s32"; acc = "r"; break;
+      case MmaKind::S8: name = ints + "s8.s8.s32"; acc = "r"; break;
+      case MmaKind::U8: name = ints + "u8.u8.s32"; acc = "r"; break;
+      case MmaKind::S8U8: name = ints + "s8.u8.s32"; acc = "r"; break;
+      case MmaKind::U8S8: name = ints + "u8.s8.s32"; acc = "r"; break;
       case MmaKind::F64: name = "m8n8k4.row.col.f64.f64.f64.f64"; acc = "d"; in = "d"; break;
       case MmaKind::F8F32: name = "m16n8k32.row.col.f32." + fa + "." + fb + ".f32"; break;
     }

@@ -7,6 +7,64 @@
 
 namespace tile {
 
+std::optional<MatrixRead> matrix_read(Lowering& x, ValueId operand, const Layout& to, unsigned pack_bits) {
+  MatrixRead out;
+  Layout l = to;
+  for (out.value = operand; x.layout(out.value) != l;) {
+    const InstId i = x.definition(out.value);
+    const Opcode op = i == kNone ? Opcode::Constant : x.f.insts[i].op;
+    if (i != kNone && (op == Opcode::Constant || op == Opcode::Iota || op == Opcode::Broadcast)) return std::nullopt;  // made anew
+    if (i == kNone || (op != Opcode::Reshape && op != Opcode::Permute)) break;
+    const ValueId source = x.f.operands(i)[0];
+    if (op == Opcode::Permute) {
+      const auto& ints = x.m.attrs.get(x.f.attr(i, 0)).ints;
+      l = unpermuted_layout(l, x.shape(source), std::vector<int32_t>(ints.begin(), ints.end()));
+    }
+    out.value = source;
+  }
+  const unsigned bytes = info(x.element(operand)).storage;
+  if (convert_kind(x.layout(out.value), l) != ConvertKind::Shared || bytes << pack_bits != 4 || l.reg.size() < pack_bits) return std::nullopt;
+  // Eight rows of 16 bytes each: lane 4 g + t gets word t of row g, or, of 16-bit elements, places 2 t and 2 t + 1 of column g.
+  const auto counts_from_zero = [](std::initializer_list<int8_t> bits) {
+    int8_t next = 0;
+    return std::all_of(bits.begin(), bits.end(), [&](int8_t bit) { return bit == next++; });
+  };
+  std::vector<int8_t> rows;
+  const auto reg = [&](unsigned k) { return k < l.reg.size() ? l.reg[k] : kCopies; };
+  const bool plain = pack_bits == 0   ? counts_from_zero({l.lane[0], l.lane[1]})
+                     : pack_bits == 1 ? counts_from_zero({reg(0), l.lane[0], l.lane[1]})
+                                      : counts_from_zero({reg(0), reg(1), l.lane[0], l.lane[1]});
+  if (plain) {
+    rows = {l.lane[2], l.lane[3], l.lane[4]};
+  } else if (pack_bits == 1 && counts_from_zero({l.lane[2], l.lane[3], l.lane[4]})) {
+    rows = {reg(0), l.lane[0], l.lane[1]};
+    out.transpose = true;
+  } else {
+    return std::nullopt;
+  }
+  const unsigned word_bits = static_cast<unsigned>(l.reg.size()) - pack_bits, taken = std::min(word_bits, 2u);
+  out.matrices = 1u << taken;
+  out.rows.lane = rows;
+  for (unsigned k = 0; k < 2; ++k) out.rows.lane.push_back(k < taken ? l.reg[pack_bits + k] : kCopies);
+  out.rows.reg.assign(l.reg.begin() + pack_bits + taken, l.reg.end());
+  out.rows.warp = l.warp;
+  const unsigned bits = element_bits(x.shape(out.value));
+  out.row = std::max<uint32_t>(128, static_cast<uint32_t>(x.shape(out.value).back()) * bytes);
+  out.bytes = (convert_bytes(bits, bytes, out.row) + 127u) & ~127u;
+  return out;
+}
+
+Values read_matrices(Lowering& x, const MatrixRead& r, Value* base) {
+  llvm::IRBuilder<>& b = x.b;
+  const unsigned bytes = info(x.element(r.value)).storage;
+  Value* t = b.CreateMul(x.thread_element(r.rows), x.i32(bytes));
+  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, x.i32(log2_of(r.row))), x.i32(4)));
+  Values out;
+  for (unsigned k = 0; k < r.rows.registers(); ++k)
+    for (Value* w : x.d.ldmatrix(r.matrices, r.transpose, b.CreateAdd(t, x.i32(padded_offset(r.rows.element_of_register(k) * bytes, r.row))))) out.push_back(w);
+  return out;
+}
+
 StageFragments::StageFragments(Lowering& x, const RingPlan& r) : x_(x), b_(x.b), r_(r) {
   const Layout& result = x.plan.mma.at(r.mma).result;
   Layout warps = result;

@@ -2,10 +2,26 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "backend/ptx/lowering.h"
 
 namespace tile {
+
+/// An operand's tile on its way through the scratch space to ldmatrix.
+struct MatrixRead {
+  ValueId value = kNone;          ///< what is written: the operand, or what it was reshaped or permuted from
+  Layout rows;                    ///< element where the row of each lane begins; registers count groups of matrices
+  unsigned matrices = 4;          ///< of one read
+  bool transpose = false;
+  uint32_t row = 128;             ///< padded rows, bytes
+  uint32_t bytes = 0;             ///< of scratch space
+};
+/// How to get the fragments `to` (2^pack_bits elements in a word) of a product's operand by ldmatrix; none where that is not possible, or
+/// not needed because the threads have their elements.
+[[nodiscard]] std::optional<MatrixRead> matrix_read(Lowering& x, ValueId operand, const Layout& to, unsigned pack_bits);
+/// The fragments' words, from a tile that stands in the scratch space at `base`.
+[[nodiscard]] Values read_matrices(Lowering& x, const MatrixRead& r, Value* base);
 
 /// The products of one stage of a ring, by mma.sync: every warp reads the fragments that it needs.
 class StageFragments {

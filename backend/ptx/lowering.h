@@ -78,6 +78,8 @@ class Lowering {
   [[nodiscard]] Values remade(ValueId v);
   /// A tile of rank 1 along dimension `dim` of `shape`, repeated along the others: one value per register of `l`.
   [[nodiscard]] Values spread(ValueId v, size_t dim, std::span<const int64_t> shape, const Layout& l);
+  /// What makes a value; kNone for arguments.
+  [[nodiscard]] InstId definition(ValueId v) const { return def_[v]; }
   void set(ValueId v, Values regs) { values_[v] = std::move(regs); }
   [[nodiscard]] View& view(ValueId v) { return views_[v]; }
 
