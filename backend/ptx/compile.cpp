@@ -149,6 +149,24 @@ class SourceLines {
   std::map<std::string, llvm::DIFile*> files_;
 };
 
+/// Blocks of a cluster, as the entry's hint for the target asks: "sm_90" counts for sm_90a, too. 1: none.
+uint32_t cluster_of(const Module& m, const Function& entry, const Target& target) {
+  if (target.sm < 90 || entry.hints == kNone) return 1;
+  const auto find = [&](AttrId dictionary, std::string_view name) {
+    for (const auto& [key, value] : m.attrs.get(dictionary).entries)
+      if (m.str(key) == name) return value;
+    return AttrId{kNone};
+  };
+  for (const std::string& name : {"sm_" + std::to_string(target.sm), std::string("default")}) {
+    const AttrId hints = find(entry.hints, name);
+    const AttrId value = hints == kNone ? kNone : find(hints, "num_cta_in_cga");
+    if (value == kNone) continue;
+    const uint64_t n = m.attrs.get(value).bits;
+    return n == 2 || n == 4 || n == 8 ? static_cast<uint32_t>(n) : 1;  // more than eight are not portable
+  }
+  return 1;
+}
+
 struct Lowered {
   KernelPlan plan;
   CompiledKernel kernel;
@@ -166,6 +184,7 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.entry = symbol_of((*module).str(entry.name));
   k.target = target.name;
   k.threads = result.plan.block_threads();
+  k.cluster = cluster_of(*module, entry, target);
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
   const auto grid = options.plan.find("grid");
