@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMaxRings = 8;                  // their barriers fill the first KiB
 constexpr unsigned kMaxCopyStages = 4;           // of cp.async
+constexpr uint32_t kReserved = 1024;             // bytes of shared memory that the system takes of each block
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
 
 class RingFinder {
@@ -139,8 +140,8 @@ class RingFinder {
     const auto fit = [&](uint32_t bytes) { return bytes < RingPlan::kFirstStage ? 0 : (bytes - RingPlan::kFirstStage) / ring.stage_bytes; };
     ring.stages = std::min(kMaxCopyStages, fit(all));
     if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
-    // Two blocks on an SM hide each other's barriers. The system takes 1 KiB of each.
-    if (const uint32_t half = fit((all + 1024) / 2 - 1024); half >= 3) ring.stages = std::min(ring.stages, half);
+    // Two blocks on an SM hide each other's barriers.
+    if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
   }
 
@@ -425,8 +426,9 @@ class RingFinder {
 
 /// Warps for a ring of cp.async, as log2. 64 x 64 elements of the result for each where two blocks share an SM: fragments are then read least
 /// often. Else twice as many warps, which hide each other's waits. Other products and larger tiles of the kernel may want more.
-unsigned copy_warps(const Module& m, const Function& f, const RingPlan& ring, unsigned chosen, bool first) {
-  const unsigned bits = ring.m_bits + ring.n_bits, elements = ring.stages >= 3 && bits < 15 ? 12 : 11;
+unsigned copy_warps(const Module& m, const Function& f, const Target& target, const RingPlan& ring, unsigned chosen, bool first) {
+  const bool two = 2 * (ring.end() + kReserved) <= target.max_shared() + kReserved;
+  const unsigned bits = ring.m_bits + ring.n_bits, elements = two && bits < 15 ? 12 : 11;
   const unsigned mine = std::clamp(bits, elements + 2, elements + 3) - elements;
   unsigned products = 0, largest = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
@@ -538,7 +540,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       why[mma] = "the accumulator needs more than 128 registers a thread";
       continue;
     }
-    if (ring->copies && !warps_forced) plan.warp_bits = copy_warps(m, f, *ring, plan.warp_bits, plan.rings.empty());
+    if (ring->copies && !warps_forced) plan.warp_bits = copy_warps(m, f, target, *ring, plan.warp_bits, plan.rings.empty());
     if (!ring->sync) {
       group_bits = ring->group_bits;
       groups_chosen = true;

@@ -49,19 +49,61 @@ std::optional<MatrixRead> matrix_read(Lowering& x, ValueId operand, const Layout
   out.rows.reg.assign(l.reg.begin() + pack_bits + taken, l.reg.end());
   out.rows.warp = l.warp;
   const unsigned bits = element_bits(x.shape(out.value));
-  out.row = std::max<uint32_t>(128, static_cast<uint32_t>(x.shape(out.value).back()) * bytes);
-  out.bytes = (convert_bytes(bits, bytes, out.row) + 127u) & ~127u;
+  out.exchange = std::max(7u, log2_of(x.shape(out.value).back()) + log2_of(bytes));
+  out.bytes = std::max(bytes << bits, 128u);
   return out;
 }
 
+namespace {
+
+/// Offsets of a thread and, added by exclusive or, of its registers.
+class Places {
+ public:
+  Places(Lowering& x, const MatrixRead& r, const Layout& l, unsigned bytes) : x_(x), r_(r), l_(l), bytes_(bytes) {
+    llvm::IRBuilder<>& b = x.b;
+    Value* at = b.CreateMul(x.thread_element(l), x.i32(bytes));
+    thread_ = b.CreateXor(at, b.CreateShl(b.CreateAnd(b.CreateLShr(at, x.i32(r.exchange)), x.i32(7)), x.i32(4)));
+  }
+  [[nodiscard]] Value* of(unsigned reg, Value* base) const {
+    uint32_t at = l_.element_of_register(reg) * bytes_;
+    at ^= (at >> r_.exchange & 7) << 4;
+    // The other bits differ, so that they may be added, which the instruction does.
+    const uint32_t meeting = at & 0x70;
+    Value* thread = meeting != 0 ? x_.b.CreateXor(thread_, x_.i32(meeting)) : thread_;
+    return x_.b.CreateAdd(x_.b.CreateAdd(base, thread), x_.i32(at - meeting));
+  }
+
+ private:
+  Lowering& x_;
+  const MatrixRead& r_;
+  const Layout& l_;
+  const unsigned bytes_;
+  Value* thread_;
+};
+
+}  // namespace
+
+void write_matrices(Lowering& x, const MatrixRead& r, Value* base) {
+  const Layout& l = x.layout(r.value);
+  const ElementType e = x.element(r.value);
+  const unsigned bytes = info(e).storage;
+  unsigned run = 0;  // log2 of the registers that are neighbours, from the lowest
+  while (run < l.reg.size() && l.reg[run] == static_cast<int>(run) && bytes << (run + 1) <= 16) ++run;
+  const Places places(x, r, l, bytes);
+  Value* mine = x.owner(l);
+  const Values& regs = x.own(r.value);
+  for (unsigned k = 0; k < regs.size(); k += 1u << run) {
+    Values words;
+    for (unsigned n = 0; n < 1u << run; ++n) words.push_back(to_memory(x.d, e, regs[k + n]));
+    x.d.store_shared(words, places.of(k, base), mine);
+  }
+}
+
 Values read_matrices(Lowering& x, const MatrixRead& r, Value* base) {
-  llvm::IRBuilder<>& b = x.b;
-  const unsigned bytes = info(x.element(r.value)).storage;
-  Value* t = b.CreateMul(x.thread_element(r.rows), x.i32(bytes));
-  t = b.CreateAdd(b.CreateAdd(base, t), b.CreateShl(b.CreateLShr(t, x.i32(log2_of(r.row))), x.i32(4)));
+  const Places places(x, r, r.rows, info(x.element(r.value)).storage);
   Values out;
   for (unsigned k = 0; k < r.rows.registers(); ++k)
-    for (Value* w : x.d.ldmatrix(r.matrices, r.transpose, b.CreateAdd(t, x.i32(padded_offset(r.rows.element_of_register(k) * bytes, r.row))))) out.push_back(w);
+    for (Value* w : x.d.ldmatrix(r.matrices, r.transpose, places.of(k, base))) out.push_back(w);
   return out;
 }
 

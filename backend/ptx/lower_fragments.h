@@ -14,12 +14,16 @@ struct MatrixRead {
   Layout rows;                    ///< element where the row of each lane begins; registers count groups of matrices
   unsigned matrices = 4;          ///< of one read
   bool transpose = false;
-  uint32_t row = 128;             ///< padded rows, bytes
+  /// In shared memory the tile is row-major; bits 4 to 6 of an offset are exchanged with the bits from this one on, which count rows, so that
+  /// eight rows of a matrix lie in different banks.
+  unsigned exchange = 7;
   uint32_t bytes = 0;             ///< of scratch space
 };
 /// How to get the fragments `to` (2^pack_bits elements in a word) of a product's operand by ldmatrix; none where that is not possible, or
 /// not needed because the threads have their elements.
 [[nodiscard]] std::optional<MatrixRead> matrix_read(Lowering& x, ValueId operand, const Layout& to, unsigned pack_bits);
+/// Writes the tile to the scratch space at `base`, a multiple of 128; no barriers.
+void write_matrices(Lowering& x, const MatrixRead& r, Value* base);
 /// The fragments' words, from a tile that stands in the scratch space at `base`.
 [[nodiscard]] Values read_matrices(Lowering& x, const MatrixRead& r, Value* base);
 

@@ -61,7 +61,7 @@ std::array<Values, 2> fragments(Lowering& x, InstId i, const MmaPlan& p) {
   const auto at = [&](size_t k) { return k == 1 && reads[0] ? reads[0]->bytes : 0; };
   x.barrier();
   for (size_t k = 0; k < 2; ++k)
-    if (reads[k]) x.write_shared(x.own(reads[k]->value), x.element(reads[k]->value), x.layout(reads[k]->value), base, at(k), reads[k]->row);
+    if (reads[k]) write_matrices(x, *reads[k], x.b.CreateAdd(base, x.i32(at(k))));
   x.barrier();
   for (size_t k = 0; k < 2; ++k)
     if (reads[k]) out[k] = read_matrices(x, *reads[k], x.b.CreateAdd(base, x.i32(at(k))));
