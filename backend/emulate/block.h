@@ -25,7 +25,7 @@ struct Block;
 
 /// Device operations by name, for messages.
 #define TILE_DEVICE_OPS(X)                                                                                      \
-  X(Start, "start") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared")         \
+  X(Start, "start") X(Poll, "loop") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared")         \
   X(LoadGlobal, "load global") X(StoreGlobal, "store global") X(Atomic, "atomic") X(Fence, "fence")             \
   X(Barrier, "barrier") X(Shuffle, "shuffle") X(Vote, "vote") X(CpAsync, "cp.async")                            \
   X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(Ldmatrix, "ldmatrix") X(Mma, "mma")     \
@@ -50,8 +50,8 @@ struct Stop {};
 enum class WaitFor : uint8_t { Nothing, Warp, Warpgroup, Barrier, NamedBarrier, Mbarrier };
 
 struct CpAsyncCopy {
-  uint32_t addr, bytes, group, site;
-  const std::byte* from;                              ///< nullptr: zeros
+  uint32_t addr, bytes, size, group, site;
+  const std::byte* from;                              ///< of the first `size` bytes; zeros follow
   bool copied;
 };
 
@@ -258,6 +258,12 @@ struct Block {
     std::byte* p = launch.memory->resolve(addr, bytes);
     if (!p || (addr & (bytes - 1)) != 0 || (writes && launch.memory->find(addr)->read_only)) [[unlikely]]
       bad_global(t, addr, bytes, writes);
+    return p;
+  }
+  /// To be read; any number of bytes, whatever their alignment.
+  const std::byte* global_bytes(const Thread& t, uint64_t addr, uint32_t bytes) {
+    const std::byte* p = launch.memory->resolve(addr, bytes);
+    if (!p) [[unlikely]] bad_global(t, addr, bytes, false);
     return p;
   }
   [[noreturn]] void bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writes);

@@ -34,19 +34,20 @@ uint32_t word(const void* p, unsigned i) {
 
 /// Calls f(row, k, value) for the A fragment (16 rows) and g(k, n, value) for B, elements of `bits` bits of which each
 /// register packs 32 / bits. Register i of A holds row g + 8 (i & 1); its k starts at (32 / bits) t, in the upper half
-/// of k for i >= 2.
+/// of k for i >= 2. Of A there are `a_words`, of B `b_words`; the rest of the tiles is left alone.
 template <class Convert>
-void gather(Tiles& t, unsigned bits, const std::array<MmaOperands, 32>& lanes, Convert&& convert) {
+void gather(Tiles& t, unsigned bits, unsigned a_words, unsigned b_words, const std::array<MmaOperands, 32>& lanes,
+            Convert&& convert) {
   const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
   const unsigned per = 32 / bits, half = per * 4;
   for (unsigned l = 0; l < 32; ++l) {
     const unsigned group = l / 4, first = l % 4 * per;
-    for (unsigned i = 0; i < 4; ++i) {
+    for (unsigned i = 0; i < a_words; ++i) {
       const uint32_t w = word(lanes[l].a, i);
       for (unsigned e = 0; e < per; ++e)
         t.a[group + 8 * (i & 1)][first + e + half * (i >> 1)] = convert(w >> (bits * e) & mask, false);
     }
-    for (unsigned i = 0; i < 2; ++i) {
+    for (unsigned i = 0; i < b_words; ++i) {
       const uint32_t w = word(lanes[l].b, i);
       for (unsigned e = 0; e < per; ++e) t.b[first + e + half * i][group] = convert(w >> (bits * e) & mask, true);
     }
@@ -55,9 +56,9 @@ void gather(Tiles& t, unsigned bits, const std::array<MmaOperands, 32>& lanes, C
 
 /// Calls f(lane, row, column of the first of two neighbours, index of the pair) for the C fragment of a 16 x 8 tile.
 template <class F>
-void each_pair(F&& f) {
+void each_pair(F&& f, unsigned halves = 2) {
   for (unsigned l = 0; l < 32; ++l)
-    for (unsigned h = 0; h < 2; ++h) f(l, l / 4 + 8 * h, l % 4 * 2, h);
+    for (unsigned h = 0; h < halves; ++h) f(l, l / 4 + 8 * h, l % 4 * 2, h);
 }
 
 void multiply_f32(Tiles& t, unsigned k, const std::array<MmaOperands, 32>& lanes) {
@@ -85,15 +86,15 @@ void multiply_f16(Tiles& t, const std::array<MmaOperands, 32>& lanes) {
 }
 
 // A sum of 32 products of 8-bit integers is exact in f32; it is added to C as an integer, which wraps.
-void multiply_int(Tiles& t, const std::array<MmaOperands, 32>& lanes) {
+void multiply_int(Tiles& t, unsigned k, unsigned halves, const std::array<MmaOperands, 32>& lanes) {
   std::memset(t.c, 0, sizeof t.c);
-  multiply(t, 32);
+  multiply(t, k);
   each_pair([&](unsigned l, unsigned r, unsigned c, unsigned h) {
     uint32_t d[2];
     for (unsigned e = 0; e < 2; ++e)
       d[e] = word(lanes[l].c, 2 * h + e) + static_cast<uint32_t>(static_cast<int32_t>(t.c[r][c + e]));
     std::memcpy(static_cast<char*>(lanes[l].c) + size_t{h} * 8, d, 8);
-  });
+  }, halves);
 }
 
 /// m8n8k4: A is (g, t), B is (k = t, n = g), C is (g, 2 t), (g, 2 t + 1).
@@ -159,12 +160,16 @@ void multiply_tiles(const float* a, unsigned a_pitch, const float* b, unsigned b
 
 void execute_mma(uint32_t kind, uint32_t formats, const std::array<MmaOperands, 32>& lanes) {
   if (kind == kF64) return multiply_f64(lanes);
-  Tiles t;
   const unsigned bits = kind == kTF32F32 ? 32 : kind == kF16F32 || kind == kBF16F32 || kind == kF16F16 ? 16 : 8;
-  gather(t, bits, lanes, [&](uint32_t w, bool second) { return operand_value(kind, formats, second, w); });
+  const bool integers = kind >= kS8 && kind <= kU8S8, half = (formats & 4) != 0;
+  const unsigned k = 256 / bits / (half ? 2 : 1), halves = half && integers ? 1 : 2;
+  Tiles t;
+  if (halves == 1) std::memset(t.a, 0, sizeof t.a);  // eight rows only
+  gather(t, bits, half ? halves : 4, half ? 1 : 2, lanes,
+         [&](uint32_t w, bool second) { return operand_value(kind, formats, second, w); });
   if (kind == kF16F16) return multiply_f16(t, lanes);
-  if (kind >= kS8 && kind <= kU8S8) return multiply_int(t, lanes);
-  multiply_f32(t, 256 / bits, lanes);
+  if (integers) return multiply_int(t, k, halves, lanes);
+  multiply_f32(t, k, lanes);
 }
 
 }  // namespace tile::emu

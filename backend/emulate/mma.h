@@ -27,6 +27,7 @@ struct MmaOperands {
   void* c;
 };
 
+/// `formats`: bit 2: the shapes of sm_75, F16F32 m16n8k8 and integers m8n8k16.
 void execute_mma(uint32_t kind, uint32_t formats, const std::array<MmaOperands, 32>& lanes);
 
 }  // namespace tile::emu

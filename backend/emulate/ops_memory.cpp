@@ -138,17 +138,21 @@ void fence(Block&, Thread&) { std::atomic_thread_fence(std::memory_order_seq_cst
 
 // --- cp.async ---
 
-void cp_async(Block& b, Thread& t, uint32_t addr, uint64_t from, uint32_t bytes, uint32_t pred) {
+void cp_async(Block& b, Thread& t, uint32_t addr, uint64_t from, uint32_t bytes, uint32_t size, uint32_t pred) {
+  if (!pred) return;
   b.check_shared(t, addr, bytes, bytes);
   b.check_mbarriers(t, addr, bytes);
-  const std::byte* source = pred ? b.global(t, from, bytes, false) : nullptr;
+  if (size > bytes) b.hazard(t, "copies ", size, " bytes into ", bytes);
+  // Memory beyond `size` is not touched; the address is a multiple of `bytes` all the same.
+  if (size != 0 && from % bytes != 0) b.hazard(t, "global address ", hex(from), " is not a multiple of ", bytes);
+  const std::byte* source = size == 0 ? nullptr : b.global_bytes(t, from, size);
   if (b.options.hazards) {
     Access who = b.access(t);
     who.clock = kInFlight;
     Observer by(b.order, t.id);
     b.report(t, b.shadow.write(by, addr, bytes, who));
   }
-  t.copies.push_back({addr, bytes, t.cp_committed + 1, t.site, source, false});
+  t.copies.push_back({addr, bytes, size, t.cp_committed + 1, t.site, source, false});
   if (b.at_once(2)) {
     b.finish(t.copies.back());
   } else {
@@ -179,11 +183,8 @@ void cp_async_wait(Block& b, Thread& t, uint32_t pending) {
 void Block::finish(CpAsyncCopy& c) {
   if (c.copied) return;
   c.copied = true;
-  if (c.from) {
-    std::memcpy(shared + c.addr, c.from, c.bytes);
-  } else {
-    std::memset(shared + c.addr, 0, c.bytes);
-  }
+  if (c.from) std::memcpy(shared + c.addr, c.from, c.size);
+  std::memset(shared + c.addr + c.size, 0, c.bytes - c.size);
 }
 
 void add_memory_symbols(std::vector<EmulationSymbol>& out) {

@@ -7,6 +7,7 @@
 namespace tile::emu {
 namespace {
 
+void poll(Block&, Thread&) {}  // the operation's frame counts it
 uint32_t thread_id(Block&, Thread& t) { return t.id; }
 uint32_t block_id(Block& b, Thread&, uint32_t axis) { return b.index[axis]; }
 uint32_t grid_size(Block& b, Thread&, uint32_t axis) { return b.launch.grid[axis]; }
@@ -179,6 +180,7 @@ void trap(Block& b, Thread& t, uint32_t code, uint64_t) {
 
 void add_warp_symbols(std::vector<EmulationSymbol>& out) {
   out.insert(out.end(), {
+      TILE_EMU("emu_poll", Poll, poll),
       TILE_EMU("emu_thread_id", Identity, thread_id),
       TILE_EMU("emu_block_id", Identity, block_id),
       TILE_EMU("emu_grid_size", Identity, grid_size),

@@ -56,7 +56,7 @@ class Planner {
     plan_.facts = Facts(m_, f_);
     plan_.whole_tiles = !chosen("whole", "off");
     choose_warps();
-    if (!options_.plan.contains("warps")) plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
+    plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
@@ -241,12 +241,19 @@ class Planner {
       return;
     }
     const ElementType ea = element(operands[0]), er = element(f_.result(i));
+    // sm_75 has half as long products, of f16 and i8 only.
+    const bool turing = target_.sm < 80;
+    const MmaShape f16 = turing ? MmaShape{4, 3, 3, 1} : MmaShape{4, 3, 4, 1};
+    const std::string f16_name = turing ? "mma.sync.m16n8k8.f16" : "mma.sync.m16n8k16.f16";
     switch (f_.insts[i].op) {
-      case Opcode::MmaI: p.shape = {4, 3, 5, 2}; p.name = "mma.sync.m16n8k32.s8"; break;
+      case Opcode::MmaI:
+        p.shape = turing ? MmaShape{3, 3, 4, 2} : MmaShape{4, 3, 5, 2};
+        p.name = turing ? "mma.sync.m8n8k16.s8" : "mma.sync.m16n8k32.s8";
+        break;
       case Opcode::MmaF:
         if (ea == ElementType::F16) {
-          p.shape = {4, 3, 4, 1};
-          p.name = er == ElementType::F16 ? "mma.sync.m16n8k16.f16.f16" : "mma.sync.m16n8k16.f16";
+          p.shape = f16;
+          p.name = f16_name + (er == ElementType::F16 ? ".f16" : "");
         } else if (ea == ElementType::BF16 && target_.bf16()) {
           p.shape = {4, 3, 4, 1};
           p.name = "mma.sync.m16n8k16.bf16";
@@ -258,17 +265,13 @@ class Planner {
           p.name = "mma.sync.m8n8k4.f64";
         } else if (ea == ElementType::F8E4M3FN || ea == ElementType::F8E5M2) {
           // As f16: both formats are subsets of it, products stay exact and the unit is as fast as the f8 one before sm_89.
-          p.shape = {4, 3, 4, 1};
-          p.name = er == ElementType::F16 ? "mma.sync.m16n8k16.f16.f16 of widened f8" : "mma.sync.m16n8k16.f16 of widened f8";
+          p.shape = f16;
+          p.name = f16_name + (er == ElementType::F16 ? ".f16 of widened f8" : " of widened f8");
         } else {
           p.why = "the tensor cores of " + target_.name + " have no product of " + std::string(info(ea).name);
         }
         break;
       default: p.why = "scaled products are computed without tensor cores"; break;
-    }
-    if (target_.sm < 80 && !p.name.empty()) {
-      p.why = "mma.sync of this shape needs sm_80";
-      p.name.clear();
     }
     if (!p.name.empty() && (mb < p.shape.m_bits || nb < p.shape.n_bits || kb < p.shape.k_bits)) {
       p.why = "the tile is smaller than one " + p.name;
@@ -306,10 +309,10 @@ class Planner {
       for (Layout* l : {&p.result, &p.a, &p.b}) l->warp.insert(l->warp.end(), idle, kCopies);
     }
     if (ring_at != ring_of_.end()) {
-      p.name += " from a ring of " + std::to_string(ring_at->second->stages) + " stages";
+      p.name += std::string(" from a ring of ") + std::to_string(ring_at->second->stages) + " stages" + (ring_at->second->copies ? " by cp.async" : "");
       p.why = "";
     }
-    if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end() && p.why.empty()) p.why = "no wgmma: " + it->second;
+    if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end() && p.why.empty()) p.why = (target_.wgmma() ? "no wgmma: " : "no ring: ") + it->second;
     assign(f_.result(i), p.result);
     plan_.remarks.push_back({i, p.name, p.why});
     plan_.mma.emplace(i, std::move(p));

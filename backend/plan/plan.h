@@ -34,13 +34,16 @@ struct MmaPlan {
 };
 
 /// A loop that multiplies tiles of two arrays and does nothing else: bulk copies fill a ring of stages in shared memory ahead of the
-/// products, mbarriers say which stages are full and which are empty.
+/// products, mbarriers say which stages are full and which are empty. Without bulk copies, cp.async of all threads fills them, and a
+/// barrier in every trip says that one is full and another one empty.
 struct RingPlan {
   struct Operand {
     InstId load = kNone;
     bool mn_major = false;            ///< the contiguous dimension in memory is M or N
-    unsigned map = 0;                 ///< index into KernelPlan::maps
+    unsigned map = 0;                 ///< index into KernelPlan::maps; bulk copies only
     std::vector<InstId> chain;        ///< reshapes and permutations between the load and the product
+    int inner = -1, outer = -1;       ///< dimensions of the view's tile: contiguous, and the other one longer than one
+    bool rounds = false;              ///< f32 in memory, rounded to tf32 as fragments are read
     std::vector<int> tile_dim;        ///< for each dimension of the map, innermost first: dimension of the view's tile, -1: none
     uint32_t offset = 0;              ///< bytes from the start of a stage
     uint32_t row_bytes = 128;         ///< of a panel: the swizzle's span
@@ -51,6 +54,7 @@ struct RingPlan {
   };
   InstId loop = kNone, mma = kNone;
   unsigned carried = 0;               ///< position of the accumulator among the loop's carried values
+  bool copies = false;                ///< stages are filled by cp.async of all threads instead of bulk copies; always `sync`
   bool sync = false;                  ///< products by mma.sync from fragments read by every warp; else by wgmma
   /// wgmma: the rows of its M are columns of the result, whose transpose it computes: its first operand P is B.
   bool swapped = false;
@@ -162,8 +166,8 @@ struct KernelPlan {
 /// @error E0808 tiles that no layout of this machine can hold
 [[nodiscard]] Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& target, const CompileOptions& options, Diagnostics& diags);
 
-/// The rings that a kernel's loops can have on a target with wgmma and bulk tensor copies; fills `rings`, `maps`, `ring_bytes` and
-/// warp_bits. Leaves `why` for products that it looked at in vain.
+/// The rings that a kernel's loops can have: of bulk tensor copies on a target with wgmma, else of cp.async; fills `rings`, `maps`,
+/// `ring_bytes` and warp_bits. Leaves `why` for products that it looked at in vain.
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why);
 
 /// The loads of loops that are made ahead; fills `ahead`. After layouts, rings and streams are known. `--plan ahead=off` for none,

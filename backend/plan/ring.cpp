@@ -9,11 +9,14 @@ namespace tile {
 namespace {
 
 constexpr size_t kMaxRings = 8;                  // their barriers fill the first KiB
+constexpr unsigned kMaxCopyStages = 4;           // of cp.async
+constexpr uint32_t kReserved = 1024;             // bytes of shared memory that the system takes of each block
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
 
 class RingFinder {
  public:
-  RingFinder(const Module& m, const Function& f, KernelPlan& plan) : m_(m), f_(f), plan_(plan), def_(f.value_types.size(), kNone), uses_(f.value_types.size(), 0) {
+  RingFinder(const Module& m, const Function& f, const Target& target, bool bulk, KernelPlan& plan)
+      : m_(m), f_(f), target_(target), bulk_(bulk), plan_(plan), def_(f.value_types.size(), kNone), uses_(f.value_types.size(), 0) {
     for (InstId i = 0; i < f.insts.size(); ++i) {
       for (uint32_t r = 0; r < f.insts[i].result_count; ++r) def_[f.result(i, r)] = i;
       for (const ValueId v : f.operands(i)) ++uses_[v];
@@ -57,15 +60,20 @@ class RingFinder {
     if (!carried(ring)) return fail(why, "the accumulator is used otherwise in the loop");
     element_bytes_ = ring.element_bytes;
     if (!operand(operands[0], ring.k_bits, ring.m_bits, false, ring.a, why) || !operand(operands[1], ring.n_bits, ring.k_bits, true, ring.b, why)) return std::nullopt;
-    choose_unit(ring);
+    bulk_ ? choose_unit(ring) : by_warps(ring);
+    ring.copies = !bulk_;
     if (ring.sync && ring.m_bits + ring.n_bits > 15) return fail(why, "the accumulator needs more than 128 registers a thread");
     for (const InstId load : {ring.a.load, ring.b.load})
       for (const ValueId v : f_.group(load, 1))
         if (!index(v, ring.index_slice)) return fail(why, "an index depends on what the loop computes");
+    if (!bulk_)
+      for (const auto* o : {&ring.a, &ring.b})
+        if (!view(f_.operand(o->load, 0), ring.index_slice)) return fail(why, "an operand's view depends on what the loop computes");
     std::sort(ring.index_slice.begin(), ring.index_slice.end());
     ring.index_slice.erase(std::unique(ring.index_slice.begin(), ring.index_slice.end()), ring.index_slice.end());
     ring.b.offset = (ring.a.bytes() + 1023) & ~1023u;
     ring.stage_bytes = (ring.b.offset + ring.b.bytes() + 1023) & ~1023u;
+    if (!bulk_) return copy_stages(ring, why);
     if (plan_.rings.size() + plan_.streams.size() == kMaxRings) return fail(why, "the kernel has eight rings already");
     ring.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * RingPlan::kMaxStages;
     ring.stages = std::min(RingPlan::kMaxStages, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / ring.stage_bytes);
@@ -126,6 +134,17 @@ class RingFinder {
   }
 
  private:
+  /// Stages of a ring of cp.async, which has no barriers in shared memory.
+  std::optional<RingPlan> copy_stages(RingPlan& ring, std::string& why) const {
+    const uint32_t all = target_.max_shared();
+    const auto fit = [&](uint32_t bytes) { return bytes < RingPlan::kFirstStage ? 0 : (bytes - RingPlan::kFirstStage) / ring.stage_bytes; };
+    ring.stages = std::min(kMaxCopyStages, fit(all));
+    if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
+    // Two blocks on an SM hide each other's barriers.
+    if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
+    return ring;
+  }
+
   bool stream_product(InstId i, StreamPlan& stream, std::string& why) {
     const auto operands = f_.operands(i);
     const ValueId result = f_.result(i);
@@ -217,7 +236,7 @@ class RingFinder {
         to = next;
       } else if (op == Opcode::FToF && m_.types.element_of(f_.type(v)) == ElementType::TF32 && m_.types.element_of(f_.type(f_.operands(i)[0])) == ElementType::F32 &&
                  f_.attr(i, static_cast<size_t>(attr_index(f_.def(i), "rounding_mode"))) == 0) {
-        rounds = true;  // bulk copies round to nearest even on the way
+        rounds = true;  // bulk copies round to nearest even on the way; else fragments are rounded
       } else if (op != Opcode::Reshape) {
         return bad(why, "an operand passes through " + std::string(f_.def(i).name));
       }
@@ -232,7 +251,7 @@ class RingFinder {
     if (t.padding != kNone && t.padding != 0) return bad(why, "an operand's padding is not zero");
     const Type& tensor = m_.types.get(t.inner);
     const size_t rank = t.shape.size();
-    if (rank > 5) return bad(why, "an array has more than five dimensions");
+    if (bulk_ && rank > 5) return bad(why, "an array has more than five dimensions");
 
     // Two dimensions of the tile are longer than one; the contiguous one is the inner one of the copy.
     const auto first = dim_bits(t.shape);
@@ -262,6 +281,12 @@ class RingFinder {
     out.row_bytes = static_cast<uint32_t>(std::min<int64_t>(inner_bytes, 128));
     out.panels = static_cast<uint32_t>(inner_bytes / out.row_bytes);
     out.rows = static_cast<uint32_t>(t.shape[static_cast<size_t>(outer)]);
+    out.inner = inner;
+    out.outer = outer;
+    if (!bulk_) {
+      out.rounds = rounds;
+      return out.rows >= 8 || bad(why, "an operand's tile has fewer than 8 rows");
+    }
     if (out.rows > kMaxBox || out.rows < 8) return bad(why, "an operand's tile has more than 256 or fewer than 8 rows");
 
     TensorMapSpec map;
@@ -364,8 +389,30 @@ class RingFinder {
     return true;
   }
 
+  /// A view that can be made for a later iteration.
+  bool view(ValueId v, std::vector<InstId>& slice) const {
+    const Region& r = f_.region(loop_);
+    const InstId i = def_[v];
+    if (i == kNone) return v < r.first_arg || v >= r.first_arg + r.arg_count;
+    if (!inside(i)) return true;
+    switch (f_.insts[i].op) {
+      case Opcode::MakePartitionView: case Opcode::Assume:
+        if (!view(f_.operands(i)[0], slice)) return false;
+        break;
+      case Opcode::MakeTensorView:
+        for (const ValueId o : f_.operands(i))
+          if (!index(o, slice)) return false;
+        break;
+      default: return false;
+    }
+    slice.push_back(i);
+    return true;
+  }
+
   const Module& m_;
   const Function& f_;
+  const Target& target_;
+  const bool bulk_;
   KernelPlan& plan_;
   std::vector<InstId> def_;
   std::vector<uint32_t> uses_;
@@ -376,6 +423,23 @@ class RingFinder {
   bool by_warps_only_ = false;          ///< --plan mma=sync
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
+
+/// Warps for a ring of cp.async, as log2. 64 x 64 elements of the result for each where two blocks share an SM: fragments are then read least
+/// often. Else twice as many warps, which hide each other's waits. Other products and larger tiles of the kernel may want more.
+unsigned copy_warps(const Module& m, const Function& f, const Target& target, const RingPlan& ring, unsigned chosen, bool first) {
+  const bool two = 2 * (ring.end() + kReserved) <= target.max_shared() + kReserved;
+  const unsigned bits = ring.m_bits + ring.n_bits, elements = two && bits < 15 ? 12 : 11;
+  const unsigned mine = std::clamp(bits, elements + 2, elements + 3) - elements;
+  unsigned products = 0, largest = 0;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    const Opcode op = f.insts[i].op;
+    products += op == Opcode::MmaF || op == Opcode::MmaI || op == Opcode::MmaFScaled ? 1 : 0;
+    if (i > ring.loop && i < f.insts[ring.loop].next) continue;
+    for (uint32_t r = 0; r < f.insts[i].result_count; ++r)
+      if (const TypeId t = f.type(f.result(i, r)); m.types.is_tile(t)) largest = std::max(largest, element_bits(m.types.shape_of(t)));
+  }
+  return first && products == 1 && largest <= bits ? mine : std::max(chosen, mine);
+}
 
 }  // namespace
 
@@ -437,9 +501,15 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
 }  // namespace
 
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
-  const auto forced = options.plan.find("tma");
-  if (!target.wgmma() || !target.tma() || (forced != options.plan.end() && forced->second == "off")) return;
-  RingFinder finder(m, f, plan);
+  const auto off = [&](const char* key) {
+    const auto it = options.plan.find(key);
+    return it != options.plan.end() && it->second == "off";
+  };
+  if (off("ring")) return;
+  const bool warps_forced = options.plan.contains("warps");
+  const bool bulk = target.wgmma() && target.tma() && !off("tma") && !warps_forced;
+  if (!bulk && !target.cp_async()) return;
+  RingFinder finder(m, f, target, bulk, plan);
   if (const auto it = options.plan.find("mma"); it != options.plan.end()) finder.by_warps_only_ = it->second == "sync";
   unsigned group_bits = 0;
   bool groups_chosen = false;
@@ -452,7 +522,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     if (!ring) {
       if (mma != kNone) why[mma] = reason;
       finder.pending_.clear();
-      auto stream = finder.find_stream(i, why);
+      auto stream = bulk ? finder.find_stream(i, why) : std::nullopt;
       if (!stream || (groups_chosen && stream->group_bits != group_bits)) continue;
       for (const auto& p : stream->products) why.erase(p.mma);
       group_bits = stream->group_bits;
@@ -466,6 +536,11 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       why[mma] = "another loop of the kernel uses another number of warpgroups";
       continue;
     }
+    if (ring->copies && warps_forced && ring->m_bits + ring->n_bits > plan.warp_bits + 12) {
+      why[mma] = "the accumulator needs more than 128 registers a thread";
+      continue;
+    }
+    if (ring->copies && !warps_forced) plan.warp_bits = copy_warps(m, f, target, *ring, plan.warp_bits, plan.rings.empty());
     if (!ring->sync) {
       group_bits = ring->group_bits;
       groups_chosen = true;
@@ -473,6 +548,13 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     }
     plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
     plan.rings.emplace(i, *std::move(ring));
+  }
+  if (!bulk) {
+    for (auto& [loop, r] : plan.rings) {
+      if (const auto it = options.plan.find("stages"); it != options.plan.end()) r.stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, r.stages);
+      plan.ring_bytes = std::max(plan.ring_bytes, r.end());
+    }
+    return;
   }
   plan_occupancy(m, f, options, plan);
   plan_stream_resources(m, f, options, plan);

@@ -149,6 +149,24 @@ class SourceLines {
   std::map<std::string, llvm::DIFile*> files_;
 };
 
+/// Blocks of a cluster, as the entry's hint for the target asks: "sm_90" counts for sm_90a, too. 1: none.
+uint32_t cluster_of(const Module& m, const Function& entry, const Target& target) {
+  if (target.sm < 90 || entry.hints == kNone) return 1;
+  const auto find = [&](AttrId dictionary, std::string_view name) {
+    for (const auto& [key, value] : m.attrs.get(dictionary).entries)
+      if (m.str(key) == name) return value;
+    return AttrId{kNone};
+  };
+  for (const std::string& name : {"sm_" + std::to_string(target.sm), std::string("default")}) {
+    const AttrId hints = find(entry.hints, name);
+    const AttrId value = hints == kNone ? kNone : find(hints, "num_cta_in_cga");
+    if (value == kNone) continue;
+    const uint64_t n = m.attrs.get(value).bits;
+    return n == 2 || n == 4 || n == 8 ? static_cast<uint32_t>(n) : 1;  // more than eight are not portable
+  }
+  return 1;
+}
+
 struct Lowered {
   KernelPlan plan;
   CompiledKernel kernel;
@@ -166,6 +184,7 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.entry = symbol_of((*module).str(entry.name));
   k.target = target.name;
   k.threads = result.plan.block_threads();
+  k.cluster = cluster_of(*module, entry, target);
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
   const auto grid = options.plan.find("grid");
@@ -286,14 +305,15 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
     if (stages >= fewer + 2) {
       options.plan["stages"] = std::to_string(stages - fewer);
     } else {
-      options.plan["tma"] = "off";
+      const bool copies = !plan.rings.empty() && plan.rings.begin()->second.copies;
+      options.plan[copies ? "ring" : "tma"] = "off";
     }
   }
 }
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "blocks", "grid", "left", "mma", "order", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
+      "ahead", "blocks", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;

@@ -26,7 +26,8 @@ enum class RmwOp : uint8_t { And, Or, Xor, Add, AddF, Max, Min, UMax, UMin, Xchg
 enum class ShuffleMode : uint8_t { Xor, Up, Down, Index };
 /// Approximate instructions of the GPU's special function unit (f32, no flush of subnormal results where PTX has the choice).
 enum class ApproxOp : uint8_t { Ex2, Lg2, Rcp, Rsqrt, Sqrt, Sin, Cos, Tanh };
-/// mma.sync shapes; fragments as backend/plan/layout.h lays them out, packed into 32-bit registers (f64: one double each).
+/// mma.sync shapes; fragments as backend/plan/layout.h lays them out, packed into 32-bit registers (f64: one double each). The shapes of
+/// sm_75 are told by the number of words: F16F32 with two of A and one of B is m16n8k8, S8... with one each is m8n8k16.
 enum class MmaKind : uint8_t {
   F16F32,    ///< m16n8k16 f16 x f16 + f32
   BF16F32,   ///< m16n8k16 bf16 x bf16 + f32
@@ -79,7 +80,9 @@ class DeviceOps {
   virtual Value* ballot(Value* predicate) = 0;                                    ///< i32, one bit per lane
 
   // --- asynchronous copies, sm_80 and newer ---
-  virtual void cp_async(Value* shared, Value* global, unsigned bytes, Value* pred) = 0;  ///< 4, 8 or 16; zeros where pred is false
+  /// Fills 4, 8 or 16 bytes of shared memory: `size` (i32; nullptr: all) from global memory, the rest with zeros. Nothing where `when` is
+  /// false.
+  virtual void cp_async(Value* shared, Value* global, unsigned bytes, Value* size, Value* when = nullptr) = 0;
   virtual void cp_async_commit() = 0;
   virtual void cp_async_wait(unsigned pending) = 0;
 
@@ -99,6 +102,8 @@ class DeviceOps {
   /// Four of the eight bytes of two i32, low first; each of the selector's lower four nibbles (0..7) chooses one.
   virtual Value* byte_permute(Value* low, Value* high, Value* selector) = 0;
   virtual Value* clock() = 0;                                                     ///< i64
+  /// In every loop of the program: where the emulation stops those that do not end and use no other device operation.
+  virtual void poll() {}
 
   // --- launches of one stream ---
   /// wait: until the grids before this one are done. Else: the grids behind it may start. Nothing where launches are not chained.

@@ -73,8 +73,8 @@ class HostDevice final : public DeviceOps, public HopperOps {
   Value* any(Value* predicate) override { return b.CreateICmpNE(ballot(predicate), b.getInt32(0)); }
   Value* ballot(Value* predicate) override { return call("emu_ballot", b.getInt32Ty(), {flag(predicate)}); }
 
-  void cp_async(Value* shared, Value* global, unsigned n, Value* pred) override {
-    call("emu_cp_async", {shared, global, b.getInt32(n), flag(pred)});
+  void cp_async(Value* shared, Value* global, unsigned n, Value* size, Value* when) override {
+    call("emu_cp_async", {shared, global, b.getInt32(n), size ? size : b.getInt32(n), flag(when)});
   }
   void cp_async_commit() override { call("emu_cp_async_commit", {}); }
   void cp_async_wait(unsigned pending) override { call("emu_cp_async_wait", {b.getInt32(pending)}); }
@@ -91,7 +91,8 @@ class HostDevice final : public DeviceOps, public HopperOps {
     store_all(bb, pb);
     store_all(c, pc);
     call("emu_mma",
-         {b.getInt32(static_cast<uint32_t>(kind)), b.getInt32(unsigned{a_e5m2} | unsigned{b_e5m2} << 1), pa, pb, pc});
+         {b.getInt32(static_cast<uint32_t>(kind)),
+          b.getInt32(unsigned{a_e5m2} | unsigned{b_e5m2} << 1 | unsigned{kind != MmaKind::F64 && bb.size() == 1} << 2), pa, pb, pc});
     return load_all(c[0]->getType(), static_cast<unsigned>(c.size()), pc);
   }
 
@@ -119,6 +120,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
   }
   Value* clock() override { return call("emu_clock", b.getInt64Ty(), {}); }
 
+  void poll() override { call("emu_poll", {}); }
   void trap(uint32_t code, Value* mailbox) override { call("emu_trap", {b.getInt32(code), mailbox}); }
 
   void named_barrier(unsigned id, unsigned count) override {

@@ -120,11 +120,12 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   Value* any(Value* p) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_any_sync, {}, {b.getInt32(~0u), p}); }
   Value* ballot(Value* p) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_ballot_sync, {}, {b.getInt32(~0u), p}); }
 
-  void cp_async(Value* shared, Value* global, unsigned bytes, Value* pred) override {
-    const std::string n = std::to_string(bytes);
-    Value* size = pred ? b.CreateSelect(pred, b.getInt32(bytes), b.getInt32(0)) : b.getInt32(bytes);
-    asm_call(b.getVoidTy(), std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + n + ", $2;", "r,l,r,~{memory}",
-             {shared, global, size}, true);
+  void cp_async(Value* shared, Value* global, unsigned bytes, Value* size, Value* when) override {
+    const std::string copy = std::string("cp.async.") + (bytes == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " + std::to_string(bytes) + ", $2;";
+    if (!size) size = b.getInt32(bytes);
+    if (!when) return (void)asm_call(b.getVoidTy(), copy, "r,l,r,~{memory}", {shared, global, size}, true);
+    asm_call(b.getVoidTy(), "{\n.reg .pred p;\nsetp.ne.b32 p, $3, 0;\n@p " + copy + "\n}", "r,l,r,r,~{memory}",
+             {shared, global, size, b.CreateZExt(when, b.getInt32Ty())}, true);
   }
   void cp_async_commit() override { asm_call(b.getVoidTy(), "cp.async.commit_group;", "~{memory}", {}, true); }
   void cp_async_wait(unsigned pending) override { asm_call(b.getVoidTy(), "cp.async.wait_group " + std::to_string(pending) + ";", "~{memory}", {}, true); }
@@ -146,15 +147,16 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     std::string name;
     const char* acc = "f";
     const char* in = "r";
+    const std::string ints = a.size() == 1 ? "m8n8k16.row.col.s32." : "m16n8k32.row.col.s32.";
     switch (kind) {
-      case MmaKind::F16F32: name = "m16n8k16.row.col.f32.f16.f16.f32"; break;
+      case MmaKind::F16F32: name = a.size() == 2 ? "m16n8k8.row.col.f32.f16.f16.f32" : "m16n8k16.row.col.f32.f16.f16.f32"; break;
       case MmaKind::BF16F32: name = "m16n8k16.row.col.f32.bf16.bf16.f32"; break;
       case MmaKind::F16F16: name = "m16n8k16.row.col.f16.f16.f16.f16"; acc = "r"; break;
       case MmaKind::TF32F32: name = "m16n8k8.row.col.f32.tf32.tf32.f32"; break;
-      case MmaKind::S8: name = "m16n8k32.row.col.s32.s8.s8.s32"; acc = "r"; break;
-      case MmaKind::U8: name = "m16n8k32.row.col.s32.u8.u8.s32"; acc = "r"; break;
-      case MmaKind::S8U8: name = "m16n8k32.row.col.s32.s8.u8.s32"; acc = "r"; break;
-      case MmaKind::U8S8: name = "m16n8k32.row.col.s32.u8.s8.s32"; acc = "r"; break;
+      case MmaKind::S8: name = ints + "s8.s8.s32"; acc = "r"; break;
+      case MmaKind::U8: name = ints + "u8.u8.s32"; acc = "r"; break;
+      case MmaKind::S8U8: name = ints + "s8.u8.s32"; acc = "r"; break;
+      case MmaKind::U8S8: name = ints + "u8.s8.s32"; acc = "r"; break;
       case MmaKind::F64: name = "m8n8k4.row.col.f64.f64.f64.f64"; acc = "d"; in = "d"; break;
       case MmaKind::F8F32: name = "m16n8k32.row.col.f32." + fa + "." + fb + ".f32"; break;
     }

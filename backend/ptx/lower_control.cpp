@@ -102,6 +102,7 @@ bool lower_control(Lowering& x, InstId i) {
       x.loops_.pop_back();
       if (!ended) b.CreateBr(frame.next);
       b.SetInsertPoint(frame.next);
+      x.d.poll();
       Value* at = x.load(iv);
       Value* next = b.CreateAdd(at, step);
       x.store(iv, next);
@@ -124,6 +125,7 @@ bool lower_control(Lowering& x, InstId i) {
       pass(operands, frame.args, args);
       b.CreateBr(frame.next);
       b.SetInsertPoint(frame.next);
+      x.d.poll();
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
       x.pending_ = {true, true, true};
       x.loops_.push_back(frame);

@@ -1,10 +1,14 @@
 // Matrix products: through mma.sync where the plan says so, else with one multiply-add per element and k from shared memory.
+#include <array>
 #include <map>
+#include <optional>
 
-#include "backend/ptx/lowering.h"
+#include "backend/ptx/lower_fragments.h"
 
 namespace tile {
 namespace {
+
+constexpr uint32_t kMatrixScratch = 48 * 1024;  // for the operands of a product: what every target has without asking
 
 struct Sizes {
   unsigned batch, m, n, k;  // bits
@@ -38,6 +42,32 @@ Values words(Lowering& x, ElementType e, const Values& regs, unsigned pack_bits)
   return out;
 }
 
+/// Both operands' fragments: by ldmatrix from the scratch space where the layouts allow it, with one pair of barriers for both.
+std::array<Values, 2> fragments(Lowering& x, InstId i, const MmaPlan& p) {
+  const auto operands = x.f.operands(i);
+  const Layout* layouts[2] = {&p.a, &p.b};
+  std::optional<MatrixRead> reads[2];
+  std::array<Values, 2> out;
+  uint32_t bytes = 0;
+  for (size_t k = 0; k < 2; ++k) {
+    reads[k] = matrix_read(x, operands[k], *layouts[k], p.shape.k_pack_bits);
+    if (reads[k] && bytes + reads[k]->bytes > kMatrixScratch) reads[k].reset();
+    if (reads[k]) bytes += reads[k]->bytes;
+  }
+  for (size_t k = 0; k < 2; ++k)
+    if (!reads[k]) out[k] = words(x, x.element(operands[k]), x.get(operands[k], *layouts[k]), p.shape.k_pack_bits);
+  if (bytes == 0) return out;
+  Value* base = x.scratch(bytes);
+  const auto at = [&](size_t k) { return k == 1 && reads[0] ? reads[0]->bytes : 0; };
+  x.barrier();
+  for (size_t k = 0; k < 2; ++k)
+    if (reads[k]) write_matrices(x, *reads[k], x.b.CreateAdd(base, x.i32(at(k))));
+  x.barrier();
+  for (size_t k = 0; k < 2; ++k)
+    if (reads[k]) out[k] = read_matrices(x, *reads[k], x.b.CreateAdd(base, x.i32(at(k))));
+  return out;
+}
+
 bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
   const auto operands = x.f.operands(i);
   const ValueId r = x.f.result(i);
@@ -55,7 +85,7 @@ bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
     }
     default: break;
   }
-  const Values a = words(x, e, x.get(operands[0], p.a), p.shape.k_pack_bits), bb = words(x, e, x.get(operands[1], p.b), p.shape.k_pack_bits);
+  const auto [a, bb] = fragments(x, i, p);
   Values c = x.get(operands[2], p.result);
   // An f16 accumulator is rounded once, at the end.
   if (acc_type == ElementType::F16)
@@ -73,7 +103,7 @@ bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
         const size_t at = ((g * mt + y) * nt + z) * c_regs;
         Values part(c.begin() + static_cast<std::ptrdiff_t>(at), c.begin() + static_cast<std::ptrdiff_t>(at + c_regs));
         for (unsigned k = 0; k < ks; ++k)
-          part = x.d.mma(kind, std::span(a).subspan(((g * mt + y) * ks + k) * a_words, a_words), std::span(bb).subspan(((g * nt + z) * ks + k) * b_words, b_words), part);
+          part = x.d.mma(kind, std::span<Value* const>(a).subspan(((g * mt + y) * ks + k) * a_words, a_words), std::span<Value* const>(bb).subspan(((g * nt + z) * ks + k) * b_words, b_words), part);
         std::copy(part.begin(), part.end(), c.begin() + static_cast<std::ptrdiff_t>(at));
       }
   if (acc_type == ElementType::F16)

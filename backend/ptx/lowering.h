@@ -78,6 +78,8 @@ class Lowering {
   [[nodiscard]] Values remade(ValueId v);
   /// A tile of rank 1 along dimension `dim` of `shape`, repeated along the others: one value per register of `l`.
   [[nodiscard]] Values spread(ValueId v, size_t dim, std::span<const int64_t> shape, const Layout& l);
+  /// What makes a value; kNone for arguments.
+  [[nodiscard]] InstId definition(ValueId v) const { return def_[v]; }
   void set(ValueId v, Values regs) { values_[v] = std::move(regs); }
   [[nodiscard]] View& view(ValueId v) { return views_[v]; }
 
@@ -196,6 +198,7 @@ class Lowering {
   std::vector<Remark> remarks_;
 
   friend void prepare_rings(Lowering&);
+  friend bool lower_copy_ring(Lowering&, InstId, const RingPlan&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
   friend class StreamRun;
   friend bool lower_stream_product(Lowering&, InstId);
@@ -242,6 +245,7 @@ bool lower_reduce(Lowering&, InstId);     ///< reduce, scan
 bool lower_stream_loop(Lowering&, InstId, const StreamPlan&);  ///< a `for` with streamed products
 bool lower_stream_product(Lowering&, InstId);
 void write_left(Lowering&, ValueId);      ///< a left operand of streams, just made, into its place in shared memory
+bool lower_copy_ring(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of cp.async
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
 void prepare_rings(Lowering&);            ///< their mbarriers, at the start of the kernel
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled

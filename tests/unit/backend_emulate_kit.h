@@ -229,7 +229,10 @@ inline void emit_matmul(Builder& k) {
     Value *row = k.div(tid, 2), *half = k.mod(tid, 2);
     Value* to = k.shared(tid, 16, base);
     if (k.is("misaligned copy")) to = k.add(to, 8);
-    d.cp_async(to, k.add(k.at(0, k.add(k.mul(row, 128), k.mul(half, 16)), 1), step * 32), 16, nullptr);
+    Value* copied = k.is("size beyond the copy") ? k.i32(32) : nullptr;
+    Value* when = k.is("copy left out") && step == 1 ? k.less(tid, 100) : nullptr;
+    const int64_t start = step * 32 + (k.is("source misaligned") ? 4 : 0);
+    d.cp_async(to, k.add(k.at(0, k.add(k.mul(row, 128), k.mul(half, 16)), 1), start), 16, copied, when);
     Value* first = k.less(tid, 32);
     Value* source = k.add(k.at(1, k.mul(k.mod(tid, 32), 16), 1),
                           step * 16 * 32 + (k.is("copy out of bounds") && step == 3 ? 16 : 0));
@@ -246,7 +249,7 @@ inline void emit_matmul(Builder& k) {
     if (!(k.is("no wait") && step == 2)) d.cp_async_wait(step + 1 < 4 ? 1 : k.is("wait too short") ? 1 : 0);
     d.site = static_cast<uint32_t>(300 + step);
     if (!(k.is("no barrier after wait") && step == 1)) d.barrier();
-    const int64_t base = step % 2 * stage_bytes;
+    const int64_t base = (k.is("wrong stage") && step == 1 ? step + 1 : step) % 2 * stage_bytes;
     Value* a_row = k.add(k.mul(warp, 16), k.mod(lane, 16));
     Value* a_addr = k.add(k.shared(a_row, 32, base), k.mul(k.div(lane, 16), 16));
     Value* b_addr = k.add(k.shared(k.mod(lane, 16), 32, base + 64 * 32), k.mul(k.div(lane, 16), 16));

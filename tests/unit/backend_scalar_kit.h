@@ -55,7 +55,7 @@ class ArithmeticDevice final : public DeviceOps {
   Value* shuffle(ShuffleMode, Value*, Value*) override { return nullptr; }
   Value* any(Value*) override { return nullptr; }
   Value* ballot(Value*) override { return nullptr; }
-  void cp_async(Value*, Value*, unsigned, Value*) override {}
+  void cp_async(Value*, Value*, unsigned, Value*, Value*) override {}
   void cp_async_commit() override {}
   void cp_async_wait(unsigned) override {}
   Values ldmatrix(unsigned, bool, Value*) override { return {}; }
