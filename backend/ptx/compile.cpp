@@ -184,7 +184,9 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.entry = symbol_of((*module).str(entry.name));
   k.target = target.name;
   k.threads = result.plan.block_threads();
-  k.cluster = cluster_of(*module, entry, target);
+  // Blocks of a cluster share nothing yet, so that a cluster only makes blocks wait for neighbours.
+  const auto clusters = options.plan.find("clusters");
+  k.cluster = clusters != options.plan.end() && clusters->second == "on" ? cluster_of(*module, entry, target) : 1;
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
   const auto grid = options.plan.find("grid");
@@ -313,7 +315,7 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "blocks", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
+      "ahead", "blocks", "clusters", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;

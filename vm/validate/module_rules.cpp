@@ -2,6 +2,7 @@
 #include "vm/validate/checker.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tile::validation {
 
@@ -59,6 +60,10 @@ void Checker::check_global(const Global& g) {
   const auto fail = [&](const std::string& what) {
     diags.error(Code::E0705, m.place(g), "global @" + std::string(m.str(g.name)) + ": " + what);
   };
+  if (m.str(g.name).empty()) return fail("it has no name");
+  // Text and tileirbc carry the number as a signed one.
+  if (g.alignment > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return fail("its alignment is " + std::to_string(g.alignment) + ", expected at most 2^63 - 1");
   if (g.value >= m.attrs.size() || m.attrs.get(g.value).tag != AttrTag::Dense) return fail("it has no value");
   const Attr& value = m.attrs.get(g.value);
   if (!legal_type(value.type, [&] { return m.place(g); })) return;
@@ -76,6 +81,7 @@ void Checker::check_global(const Global& g) {
 
 void Checker::check_entry(const Function& fn) {
   const std::string entry = "entry @" + std::string(m.str(fn.name)) + ": ";
+  if (m.str(fn.name).empty()) diags.error(Code::E0704, m.place(fn), entry + "it has no name");
   for (ValueId p = 0; p < fn.param_count; ++p) {
     if (diags.full()) return;
     if (!legal_value(p) || m.types.is_scalar(fn.type(p))) continue;
