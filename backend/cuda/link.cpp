@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,7 +260,12 @@ int run_tool(const std::string& path, const std::vector<std::string>& arguments,
     output = std::generic_category().message(errno);
     return -1;
   }
-  std::vector<char*> argv{const_cast<char*>(path.c_str())};
+  // The limit must stand before the program begins, so that a shell sets it and becomes the program.
+  const std::string kibibytes = std::to_string(memory_bytes >> 10), program = memory_bytes != 0 ? "/bin/sh" : path;
+  std::vector<char*> argv;
+  if (memory_bytes != 0)
+    for (const char* word : {"sh", "-c", "ulimit -v \"$0\" && exec \"$@\"", kibibytes.c_str()}) argv.push_back(const_cast<char*>(word));
+  argv.push_back(const_cast<char*>(path.c_str()));
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   // Copies above all targets, so that no dup2() overwrites a descriptor that a later one needs.
@@ -281,7 +285,7 @@ int run_tool(const std::string& path, const std::vector<std::string>& arguments,
     posix_spawn_file_actions_adddup2(&actions, said_copy, 1);
     posix_spawn_file_actions_adddup2(&actions, said_copy, 2);
     for (size_t i = 0; i < copies.size(); ++i) posix_spawn_file_actions_adddup2(&actions, copies[i], static_cast<int>(3 + i));
-    error = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+    error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
   }
   for (const int fd : copies)
@@ -290,10 +294,6 @@ int run_tool(const std::string& path, const std::vector<std::string>& arguments,
   if (error) {
     output = std::generic_category().message(error);
     return -1;
-  }
-  if (memory_bytes != 0) {
-    const rlimit limit{memory_bytes, memory_bytes};
-    (void)::prlimit(child, RLIMIT_AS, &limit, nullptr);
   }
   int status = 0;
   if (!wait_for(child, seconds, status)) return kTimedOut;
