@@ -55,7 +55,7 @@ worker() {
     [ ! -f "$seeds/$name.dict" ] || set -- "-dict=$seeds/$name.dict" "$@"
     nice -n 19 "$bin/$program" -max_total_time="$left" -max_len=4096 -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=1024 \
       -detect_leaks="$leaks" -print_final_stats=1 -verbosity=1 -reload=60 -print_funcs=0 \
-      -artifact_prefix="$out/$program-$number-" "$@" >"$log" 2>&1 &
+      -artifact_prefix="$out/$program-$number.$starts-" "$@" >"$log" 2>&1 &
     child=$!
     # A signal ends the wait before the child has ended.
     status=0

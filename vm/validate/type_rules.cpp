@@ -106,7 +106,8 @@ std::string view_fault(const TypeTable& types, const Type& t) {
       return "it has " + counted(t.strides.size(), "traversal stride") + ", expected " + std::to_string(rank) +
              " (its rank)";
     for (size_t i = 0; i < rank; ++i)
-      if (t.strides[i] < 1) return dim("traversal stride", i, t.strides[i], "at least 1");
+      if (t.strides[i] < 1 || t.strides[i] > INT32_MAX)
+        return dim("traversal stride", i, t.strides[i], t.strides[i] < 1 ? "at least 1" : "at most 2147483647");
   }
   return dim_map_fault(t);
 }
