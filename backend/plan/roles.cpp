@@ -17,13 +17,14 @@ class RoleFinder {
   }
 
   std::optional<KernelPlan::Roles> find() {
-    if (leaves_early()) return std::nullopt;
+    // The producer is ahead by whole runs of a loop, and rings have their stages in the same place.
+    if (leaves_early() || plan_.rings.size() > 1) return std::nullopt;
     std::map<InstId, std::vector<InstId>> loads;
     for (const auto& [loop, ring] : plan_.rings) {
       if (ring.sync) return std::nullopt;
       loads[loop] = {ring.a.load, ring.b.load};
     }
-    // The producer is ahead by whole runs of a loop, so that streams must not have their stages in the same place.
+    // Streams may be several if they share one ring of stages and barriers.
     for (const auto& [loop, stream] : plan_.streams) {
       if (!plan_.rings.empty() || stream.barriers != plan_.streams.begin()->second.barriers) return std::nullopt;
       for (const auto& o : stream.loads) loads[loop].push_back(o.load);

@@ -100,6 +100,14 @@ ENDLESS = """cuda_tile.module @m { entry @k() {
 """
 
 
+def two_rings():
+    """04_f16 with its loop over K twice: two rings, whose stages share their place in shared memory."""
+    text = (ROOT / "examples" / "04_f16.tile").read_text()
+    begin, end = text.index("    %sum = for"), text.index("    %ct = ftof")
+    again = text[begin:end].replace("%acc0", "%sum").replace("%sum = for", "%both = for")
+    return text[:end] + again + text[end:].replace("ftof %sum", "ftof %both")
+
+
 def run(arguments):
     try:
         done = subprocess.run([TILEVM, *arguments], capture_output=True, text=True, timeout=120, check=False)
@@ -143,7 +151,7 @@ def suite(target, *arguments):
 def behaviour(folder):
     """Problems of what kernels print, of traps and of allocas."""
     folder = pathlib.Path(folder)
-    for name, text in ("prints", PRINTS), ("traps", TRAPS), ("allocas", ALLOCAS), ("endless", ENDLESS):
+    for name, text in ("prints", PRINTS), ("traps", TRAPS), ("allocas", ALLOCAS), ("endless", ENDLESS), ("two rings", two_rings()):
         (folder / f"{name}.tile").write_text(text)
 
     def launch(name, *arguments):
@@ -174,6 +182,10 @@ def behaviour(folder):
         expect(done.returncode == 4 and len(printed) == 2 and lines(done) == printed and done.stderr == trap.stderr, f"traps, {where}", done)
         done = launch("allocas", *array, "--out", f"o={folder}/gpu.npy", *options)
         expect(done.returncode == 0 and (folder / "gpu.npy").read_bytes() == (folder / "cpu.npy").read_bytes(), f"allocas, {where}", done)
+    products = ["--both", "--grid", "3,3", *(w for a in ("192,320]=normal(seed=1)", "320,192]=normal(seed=2)", "192,192]=zeros") for w in ("--arg", f"array:f16[{a}"))]
+    for plan in ["--plan", "roles=on"], ["--plan", "roles=off"]:
+        done = launch("two rings", "--gpu=emulate", "--target", "sm_90a", *products, *plan)
+        expect(done.returncode == 0, f"two rings, {plan[1]}", done)
     for limit, code in (["--fuel", "100000"], "L0104"), (["--time-limit", "0.5"], "L0106"):
         done = launch("endless", "--gpu=emulate", *limit)
         expect(done.returncode == 6 and code in done.stderr, f"an endless loop, {limit[0]}", done)
