@@ -19,6 +19,11 @@ struct CompileOptions {
   unsigned opt_level = 3;                    ///< 0..3, LLVM's
   bool lineinfo = false;                     ///< source lines for profilers
   std::map<std::string, std::string> plan;   ///< choices forced by `--plan key=value`
+  /// The value of a forced choice; empty: not forced.
+  [[nodiscard]] std::string choice(const char* key) const {
+    const auto it = plan.find(key);
+    return it == plan.end() ? std::string() : it->second;
+  }
   bool keep_llvm = false;                    ///< fill CompiledKernel::llvm
   bool instruction_lines = false;            ///< instead of source lines: line N of file "instructions" is instruction N - 1
 };

@@ -101,8 +101,7 @@ class AheadFinder {
 }  // namespace
 
 void plan_loads_ahead(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
-  const auto choice = options.plan.find("ahead");
-  const std::string_view how = choice == options.plan.end() ? "on" : std::string_view(choice->second);
+  const std::string how = options.choice("ahead");
   if (how == "off") return;
   AheadFinder finder(m, f, plan, how == "products");
   for (InstId i = 0; i < f.insts.size(); ++i) {

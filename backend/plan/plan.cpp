@@ -54,14 +54,14 @@ class Planner {
                                 std::to_string(1 << kMaxBits),
                             "cut the tile into smaller ones");
     plan_.facts = Facts(m_, f_);
-    plan_.whole_tiles = !chosen("whole", "off");
+    plan_.whole_tiles = options_.choice("whole") != "off";
     choose_warps();
     plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) hand_on(i);
-    if (!chosen("together", "off")) find_companions();
+    if (options_.choice("together") != "off") find_companions();
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_view(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_pointers(i);
     propagate();
@@ -73,10 +73,7 @@ class Planner {
     plan_loads_ahead(m_, f_, options_, plan_);
     // Room for one block would let the assembler take all registers, and kernels that wait for memory live by the number of their warps
     // (softmax of 4096 x 4096 in 528 blocks of 128 threads on an H200: 3.46 TB/s with 127 registers, 3.10 with 139, when three fit on an SM).
-    if (plan_.rings.empty() && plan_.streams.empty()) {
-      const auto it = options_.plan.find("blocks");
-      plan_.blocks_per_sm = it == options_.plan.end() ? 0 : static_cast<unsigned>(std::clamp(std::atoi(it->second.c_str()), 0, 32));
-    }
+    if (plan_.rings.empty() && plan_.streams.empty()) plan_.blocks_per_sm = static_cast<unsigned>(std::clamp(std::atoi(options_.choice("blocks").c_str()), 0, 32));
     return std::move(plan_);
   }
 
@@ -84,10 +81,6 @@ class Planner {
   static constexpr size_t kMostCompanions = 8;  // runs of 16 bytes along two dimensions
   static constexpr unsigned kMaxBits = 18;  // 1,024 threads hold 256 elements each
 
-  bool chosen(const char* key, std::string_view value) const {
-    const auto it = options_.plan.find(key);
-    return it != options_.plan.end() && it->second == value;
-  }
   bool tile(ValueId v) const { return m_.types.is_tile(f_.type(v)); }
   std::span<const int64_t> shape(ValueId v) const { return m_.types.shape_of(f_.type(v)); }
   ElementType element(ValueId v) const { return m_.types.element_of(f_.type(v)); }
@@ -277,7 +270,7 @@ class Planner {
       p.why = "the tile is smaller than one " + p.name;
       p.name.clear();
     }
-    if (const auto it = options_.plan.find("mma"); it != options_.plan.end() && it->second == "fma" && ring_at == ring_of_.end()) {
+    if (options_.choice("mma") == "fma" && ring_at == ring_of_.end()) {
       p.why = "--plan mma=fma";
       p.name.clear();
     }

@@ -183,6 +183,9 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
 /// Shared memory for the way of a product's tile to a store.
 [[nodiscard]] uint32_t store_bytes(const Module& m, const Function& f);
 
+/// Stages of a ring or stream: at most `most`, or as `--plan stages=N` says.
+[[nodiscard]] unsigned forced_stages(const CompileOptions& options, unsigned most);
+
 /// What a producer of the plan's rings would have to run; nullopt if the kernel cannot have one.
 [[nodiscard]] std::optional<KernelPlan::Roles> find_roles(const Module& m, const Function& f, const KernelPlan& plan);
 

@@ -448,6 +448,11 @@ Layout RingPlan::wgmma_layout() const {
   return tile::wgmma_layout(order, swapped ? 0 : n_bits, p_bits(), swapped ? n_bits : 0, q_bits(), group_bits);
 }
 
+unsigned forced_stages(const CompileOptions& options, unsigned most) {
+  const std::string stages = options.choice("stages");
+  return stages.empty() ? most : std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, most);
+}
+
 uint32_t store_bytes(const Module& m, const Function& f) {
   uint32_t most = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
@@ -465,52 +470,42 @@ namespace {
 /// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
 /// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
 void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
-  const auto key = [&](const char* name) {
-    const auto it = options.plan.find(name);
-    return it == options.plan.end() ? std::string() : it->second;
-  };
-  if (!plan.rings.empty()) {
-    bool nested = false, large = false, small = plan.streams.empty();
-    uint32_t stage_bytes = 0;
-    for (const auto& [loop, r] : plan.rings) {
-      for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
-      const unsigned registers = r.sync ? 7 : r.p_bits() + r.q_bits() - 7 - r.group_bits + (r.promote ? 1 : 0);  // log2
-      large = large || registers > 6;
-      small = small && !r.sync && registers <= 6;
-      stage_bytes = std::max(stage_bytes, r.stage_bytes);
-    }
-    const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
-    const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2)) / stage_bytes;
-    const std::string roles = key("roles");
-    unsigned most = RingPlan::kMaxStages;
-    if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
-    if (plan.roles) {
-      most = beside;
-    } else if (small && !nested && half >= 3) {
-      most = half;
-      plan.blocks_per_sm = 2;
-    }
-    for (auto& [loop, r] : plan.rings) {
-      r.stages = std::min(r.stages, most);
-      if (const std::string stages = key("stages"); !stages.empty()) r.stages = std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, r.stages);
-      plan.ring_bytes = std::max(plan.ring_bytes, r.end());
-    }
+  if (plan.rings.empty()) return;
+  bool nested = false, large = false, small = plan.streams.empty();
+  uint32_t stage_bytes = 0;
+  for (const auto& [loop, r] : plan.rings) {
+    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
+    const unsigned registers = r.sync ? 7 : r.p_bits() + r.q_bits() - 7 - r.group_bits + (r.promote ? 1 : 0);  // log2
+    large = large || registers > 6;
+    small = small && !r.sync && registers <= 6;
+    stage_bytes = std::max(stage_bytes, r.stage_bytes);
+  }
+  const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
+  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2)) / stage_bytes;
+  const std::string roles = options.choice("roles");
+  unsigned most = RingPlan::kMaxStages;
+  if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
+  if (plan.roles) {
+    most = beside;
+  } else if (small && !nested && half >= 3) {
+    most = half;
+    plan.blocks_per_sm = 2;
+  }
+  for (auto& [loop, r] : plan.rings) {
+    r.stages = forced_stages(options, std::min(r.stages, most));
+    plan.ring_bytes = std::max(plan.ring_bytes, r.end());
   }
 }
 
 }  // namespace
 
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
-  const auto off = [&](const char* key) {
-    const auto it = options.plan.find(key);
-    return it != options.plan.end() && it->second == "off";
-  };
-  if (off("ring")) return;
+  if (options.choice("ring") == "off") return;
   const bool warps_forced = options.plan.contains("warps");
-  const bool bulk = target.wgmma() && target.tma() && !off("tma") && !warps_forced;
+  const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !warps_forced;
   if (!bulk && !target.cp_async()) return;
   RingFinder finder(m, f, target, bulk, plan);
-  if (const auto it = options.plan.find("mma"); it != options.plan.end()) finder.by_warps_only_ = it->second == "sync";
+  finder.by_warps_only_ = options.choice("mma") == "sync";
   unsigned group_bits = 0;
   bool groups_chosen = false;
   for (InstId i = 0; i < f.insts.size(); ++i) {
@@ -551,7 +546,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   }
   if (!bulk) {
     for (auto& [loop, r] : plan.rings) {
-      if (const auto it = options.plan.find("stages"); it != options.plan.end()) r.stages = std::clamp(static_cast<unsigned>(std::atoi(it->second.c_str())), 2u, r.stages);
+      r.stages = forced_stages(options, r.stages);
       plan.ring_bytes = std::max(plan.ring_bytes, r.end());
     }
     return;

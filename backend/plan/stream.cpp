@@ -169,10 +169,6 @@ void plan_rotation(const Module& m, const Function& f, StreamPlan& stream) { Rot
 
 void plan_stream_resources(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
   if (plan.streams.empty()) return;
-  const auto option = [&](const char* key) {
-    const auto it = options.plan.find(key);
-    return it == options.plan.end() ? std::string() : it->second;
-  };
   // Left operands that are made before the loop.
   std::map<ValueId, RingPlan::Operand> lefts;
   uint32_t left_bytes = 0;
@@ -183,7 +179,7 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
     plan_rotation(m, f, s);
     for (auto& p : s.products) {
       const ValueId v = f.operands(p.mma)[0];
-      if (option("left") == "registers" || def[v] == kNone || def[v] >= loop || f.insts[def[v]].op == Opcode::Constant) continue;
+      if (options.choice("left") == "registers" || def[v] == kNone || def[v] >= loop || f.insts[def[v]].op == Opcode::Constant) continue;
       p.shared_left = true;
       if (lefts.contains(v)) continue;
       RingPlan::Operand o;
@@ -204,14 +200,14 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
     uint32_t& bytes = stage_bytes[s.loads.size()];
     bytes = std::max(bytes, s.stage_bytes);
     largest = std::max(largest, bytes);
-    demand = std::max(demand, registers(f, def, s, false, option("left") != "registers"));
-    late_demand = std::max(late_demand, registers(f, def, s, true, option("left") != "registers"));
+    demand = std::max(demand, registers(f, def, s, false, options.choice("left") != "registers"));
+    late_demand = std::max(late_demand, registers(f, def, s, true, options.choice("left") != "registers"));
   }
   // Two blocks of an SM hide each other's waits where registers and shared memory suffice for both; one block needs to overlap its own
   // products with the rest of its work, and a producer.
   const uint32_t half = kSharedOfSm / 2 - kReservedOfBlock;
   const bool fits = plan.rings.empty() && plan.threads() <= 256 && RingPlan::kFirstStage + left_bytes + 3 * largest <= half;
-  const bool two = option("blocks") == "2" || (option("blocks") != "1" && option("roles") != "on" && demand * 2 * plan.threads() <= 65536);
+  const bool two = options.choice("blocks") == "2" || (options.choice("blocks") != "1" && options.choice("roles") != "on" && demand * 2 * plan.threads() <= 65536);
   if (plan.rings.empty()) plan.blocks_per_sm = fits && two ? 2 : 1;
   const uint32_t whole = plan.blocks_per_sm == 2 ? half : RingPlan::kSharedBytes;
   if (RingPlan::kFirstStage + 2 * largest + left_bytes > whole || plan.ring_bytes + left_bytes > whole) {
@@ -232,10 +228,10 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
     return;
   }
   const uint32_t beside = std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2);
-  if (plan.blocks_per_sm == 1 && option("roles") != "off" && RingPlan::kFirstStage + 2 * largest + left_bytes + beside <= whole) plan.roles = find_roles(m, f, plan);
+  if (plan.blocks_per_sm == 1 && options.choice("roles") != "off" && RingPlan::kFirstStage + 2 * largest + left_bytes + beside <= whole) plan.roles = find_roles(m, f, plan);
   const uint32_t limit = whole - left_bytes - (plan.roles ? beside : 0);
   plan.lefts = std::move(lefts);
-  if (option("left") != "early" && !plan.roles)
+  if (options.choice("left") != "early" && !plan.roles)
     for (const auto& [v, o] : plan.lefts)
       for (const auto& [loop, s] : plan.streams) {  // the first one that reads it
         if (std::none_of(s.products.begin(), s.products.end(), [&, value = v](const auto& p) { return p.shared_left && f.operands(p.mma)[0] == value; })) continue;
@@ -245,13 +241,13 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
         break;
       }
   plan.left_bytes = left_bytes;
-  plan.last_blocks_first = option("order") != "program" && last_blocks_are_longest(m, f, plan);
+  plan.last_blocks_first = options.choice("order") != "program" && last_blocks_are_longest(m, f, plan);
   for (auto& [loop, s] : plan.streams) {
     s.stages = std::clamp((limit - RingPlan::kFirstStage) / s.stage_bytes, 2u, RingPlan::kMaxStages);
-    if (const std::string stages = option("stages"); !stages.empty()) s.stages = std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, s.stages);
+    s.stages = forced_stages(options, s.stages);
     plan.ring_bytes = std::max(plan.ring_bytes, s.end());
     const bool room = (plan.roles || s.stages > 2) && late_demand <= (plan.roles ? 224 : 240);
-    if (option("rotate") == "off" || (option("rotate") != "on" && (plan.blocks_per_sm == 2 || !room))) s.late_product = kNone;
+    if (options.choice("rotate") == "off" || (options.choice("rotate") != "on" && (plan.blocks_per_sm == 2 || !room))) s.late_product = kNone;
   }
 }
 

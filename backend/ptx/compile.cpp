@@ -185,12 +185,10 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.target = target.name;
   k.threads = result.plan.block_threads();
   // Blocks of a cluster share nothing yet, so that a cluster only makes blocks wait for neighbours.
-  const auto clusters = options.plan.find("clusters");
-  k.cluster = clusters != options.plan.end() && clusters->second == "on" ? cluster_of(*module, entry, target) : 1;
+  k.cluster = options.choice("clusters") == "on" ? cluster_of(*module, entry, target) : 1;
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
-  const auto grid = options.plan.find("grid");
-  k.linear_grid = lowering.linear_grid = grid != options.plan.end() && grid->second == "linear";
+  k.linear_grid = lowering.linear_grid = options.choice("grid") == "linear";
   std::optional<SourceLines> lines;
   if ((options.lineinfo || options.instruction_lines) && !target.emulated) {
     lines.emplace(*module, entry, options.instruction_lines, out, device->b);
