@@ -7,9 +7,10 @@ operands, sums by atomics.
   python3 tools/bench/gpu/shape_set.py --check    # says which are not up to date (exit 1)
 
 All take arrays as cuTile passes them: address, extents, strides; the last stride is one. `Plain` arrays promise nothing else."""
-import sys
-
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    np = None  # only the functions of small cases take it
 
 from peer_set import Array, Kernel, Row, spread, texts_main, tile, up
 from peer_set import KERNELS as PEER_KERNELS
