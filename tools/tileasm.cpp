@@ -1,5 +1,7 @@
 // tileasm: translates, checks, formats and explains Tile IR. This file holds the command line only.
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <system_error>
 
 #include "assembler/printer.h"
 #include "tools/cli_docs.h"
@@ -177,7 +179,11 @@ void add_references(CLI::App& app, Settings& s) {
 
   CLI::App* random = app.add_subcommand("random", "Make a valid module of random operations, for tests of other programs");
   random->add_option("--seed", s.random.seed, "Equal seeds and options give equal modules")
-      ->check(CLI::NonNegativeNumber)
+      ->check([](const std::string& word) {
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+        return error == std::errc() && end == word.data() + word.size() ? "" : "'" + word + "' is no number from 0 to 2^64 - 1";
+      })
       ->capture_default_str();
   random->add_option("--size", s.random.size, "How much it does; about three operations for each")
       ->check(CLI::Range(1, 10000))

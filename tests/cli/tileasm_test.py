@@ -207,6 +207,13 @@ class TileasmTest(unittest.TestCase):
         self.assertEqual(done.stdout.decode(), TEXT)
         self.assertIn(b"k.tile: text, 1 entries", done.stderr)
 
+    def test_a_byte_order_mark_is_passed_over(self):
+        marked = b"\xef\xbb\xbf// of an editor\r\n" + TEXT.replace("\n", "\r\n").encode()
+        self.assertEqual(self.out("dis", "-", stdin=marked), TEXT)
+        self.assertEqual(self.out("fmt", "-", stdin=marked), "// of an editor\n" + TEXT)
+        self.file("marked", marked)
+        self.assertIn("marked: text", self.out("stats", self.folder.name))
+
     def test_random_modules(self):
         texts = [self.out("random", "--seed", str(seed), "--size", "30") for seed in (1, 2, 1)]
         self.assertEqual(texts[0], texts[2])

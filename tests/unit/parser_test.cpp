@@ -120,6 +120,14 @@ TEST_CASE("tokens: names, numbers, comments") {
   CHECK(errors("// nothing") == "");
 }
 
+TEST_CASE("tokens: a byte order mark") {
+  CHECK(errors("\xEF\xBB\xBF// text\nentry @k() {\n}") == "");
+  CHECK(errors("entry @k() {\n}\n\xEF\xBB\xBF") == "E0301@3:1");
+  const Parsed wide = parse(std::string("\xFF\xFE" "e\0n\0", 6));
+  REQUIRE(wide.diags.has_errors());
+  CHECK(wide.diags.all()[0].message == "the text looks like UTF-16, expected UTF-8 or ASCII");
+}
+
 TEST_CASE("tokens: strings") {
   const Module m = body_ok(R"(assert %c, "q\22 b\\ n\n t\t x\C3\a9 )"
                            "\xC3\xA9"
