@@ -167,8 +167,8 @@ TEST_CASE("long texts of a diagnostic are cut, and notes beyond a number are cou
 
 TEST_CASE("diagnostics keep a bounded amount of text, and the first error whatever it takes") {
   const std::string message(kMaxDiagnosticMessage, 'm');
-  constexpr size_t kMost = kMaxDiagnosticText / kMaxDiagnosticMessage;
   Diagnostics d;
+  const size_t kMost = d.limit * kDiagnosticTextShare / kMaxDiagnosticMessage;
   for (size_t i = 0; i < kMost; ++i) d.warn({}, message);
   CHECK(d.all().size() == kMost);
   d.warn({}, "w");

@@ -10,7 +10,7 @@ inline constexpr size_t kMaxDiagnosticMessage = 1024;     ///< bytes of a messag
 inline constexpr size_t kMaxDiagnosticName = 256;         ///< of a function, operand, argument or source location
 inline constexpr size_t kMaxDiagnosticInstruction = 512;  ///< of an instruction as text; rendering shows less
 inline constexpr size_t kMaxDiagnosticNotes = 8;          ///< notes of one diagnostic, before one that counts the others
-inline constexpr size_t kMaxDiagnosticText = size_t{32} << 10;    ///< bytes of text that all kept diagnostics have, beyond the first error's
+inline constexpr size_t kDiagnosticTextShare = 512;       ///< bytes of text, of all that are kept together, for each that Diagnostics::limit allows
 inline constexpr size_t kMaxRenderedDiagnostics = size_t{48} << 10;  ///< bytes of text after which no more are rendered
 
 }  // namespace tile

@@ -185,7 +185,8 @@ FailedTag Diagnostics::error(Diagnostic d) {
   const bool first_error = !warning && errors_ == 1;
   if (!warning && !first_error && alike < errors_ - 1) return Failed;  // the kept ones are the first ones
   clip(d);
-  if (first_error || text + text_bytes(d) <= kMaxDiagnosticText) all_.push_back(std::move(d));
+  const size_t shares = (text + text_bytes(d) + kDiagnosticTextShare - 1) / kDiagnosticTextShare;
+  if (first_error || shares <= limit) all_.push_back(std::move(d));
   return Failed;
 }
 
