@@ -305,6 +305,7 @@ std::string lex_error_text(LexError error, std::string_view piece) {
       break;
   }
   const uint8_t c = piece.empty() ? 0 : static_cast<uint8_t>(piece[0]);
+  if (piece.starts_with("\xFF\xFE") || piece.starts_with("\xFE\xFF")) return "the text looks like UTF-16, expected UTF-8 or ASCII";
   if (c >= 0x80) return "text beyond ASCII stands outside of a string";
   if (c > 0x20 && c < 0x7F) return "'" + std::string(1, static_cast<char>(c)) + "' is not a sign of the language";
   constexpr std::string_view digits = "0123456789ABCDEF";

@@ -53,10 +53,12 @@ struct Token {
   [[nodiscard]] uint32_t end() const { return begin + length; }
 };
 
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 class Lexer {
  public:
-  /// `text` must be shorter than 4 GiB and outlive the lexer.
-  explicit Lexer(std::string_view text) : text_(text) {}
+  /// `text` must be shorter than 4 GiB and outlive the lexer. A byte order mark of UTF-8 in front is passed over.
+  explicit Lexer(std::string_view text) : text_(text), at_(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0) {}
 
   /// The next token; End again and again after the last. An Error token covers what is wrong.
   Token next();

@@ -96,7 +96,10 @@ bool Parser::parse_attr_word(const AttrDef& def, uint32_t& word) {
       return true;
     }
     case AttrKind::Hints:
-      return parse_hints(word);
+      if (!parse_hints(word)) return false;
+      // Binary forms tell an empty dictionary of an operation from none.
+      if (word == kNone) word = m_.attrs.add({.tag = AttrTag::Dictionary});
+      return true;
     case AttrKind::Predicate:
       return parse_predicate(word);
   }

@@ -17,6 +17,7 @@ MAY_INCLUDE = {
     "vm/ir": ["vm/ops", "vm/base"],
     "vm/codec": ["vm/ir", "vm/ops", "vm/base"],
     "vm/validate": ["vm/ir", "vm/ops", "vm/base"],
+    "vm/random": ["vm/ir", "vm/ops", "vm/base"],
     "vm/interp": ["vm/ir", "vm/ops", "vm/base"],
     "assembler": ["vm/ir", "vm/ops", "vm/base"],
     "backend/plan": ["backend/compile.h", "vm/ir", "vm/ops", "vm/base"],

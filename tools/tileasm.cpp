@@ -1,5 +1,7 @@
 // tileasm: translates, checks, formats and explains Tile IR. This file holds the command line only.
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <system_error>
 
 #include "assembler/printer.h"
 #include "tools/cli_docs.h"
@@ -30,6 +32,7 @@ Examples:
   tileasm fmt -i kernels/            rewrites text in canonical form, comments kept
   tileasm diff k.tile k.tileirbc     first difference of each entry; exit 5 if there is one
   tileasm explain E0501              what a code means
+  tileasm random --seed 7 -o x.tile  a valid module for tests of other programs
   tileasm --diagnostics json check k.tile
   tileasm --color always check k.tile 2>&1 | less -R
   tileasm -v check kernels/          says what is read and how large it is
@@ -55,6 +58,7 @@ struct Settings {
   std::vector<std::string> check_inputs;
   FmtOptions fmt;
   OpsOptions ops;
+  RandomOptions random;
   std::vector<std::string> what;
   std::string shell, docs_output = "-";
 };
@@ -172,6 +176,28 @@ void add_references(CLI::App& app, Settings& s) {
   CLI::App* explain = app.add_subcommand("explain", "Say what a diagnostic code or an operation is");
   explain->add_option("WHAT", s.what, "Codes such as E0501, or mnemonics")->required();
   explain->footer("Examples:\n  tileasm explain E0501\n  tileasm explain mmaf");
+
+  CLI::App* random = app.add_subcommand("random", "Make a valid module of random operations, for tests of other programs");
+  random->add_option("--seed", s.random.seed, "Equal seeds and options give equal modules")
+      ->check([](const std::string& word) {
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+        return error == std::errc() && end == word.data() + word.size() ? "" : "'" + word + "' is no number from 0 to 2^64 - 1";
+      })
+      ->capture_default_str();
+  random->add_option("--size", s.random.size, "How much it does; about three operations for each")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  random->add_flag("--exact", s.random.exact, "Only operations whose results are fixed in every bit");
+  random->add_option("--op", s.random.operations, "Mnemonic of an operation to draw often; may be repeated")->type_name("NAME");
+  random->add_option("-o,--output", s.random.output, "Text of the module; its first lines say how to launch it")
+      ->type_name("FILE")
+      ->capture_default_str();
+  random->add_option("--job", s.random.job, "Write a job file for tilevm run, too")->type_name("FILE");
+  random->footer(R"(Examples:
+  tileasm random --seed 7 -o x.tile
+  tileasm random --seed 7 --size 200 --exact -o x.tile --job x.json
+  tileasm random --seed 3 --op mmaf --op reduce | tileasm as - -o x.tilebc)");
   add_docs_commands(app, s.shell, s.docs_output);
 }
 
@@ -185,6 +211,8 @@ DocCommand describe_all(const CLI::App& app) {
   both.insert(both.end(), names.begin(), names.end());
   offer_words(doc.command("ops"), "NAME", names);
   offer_words(doc.command("explain"), "WHAT", both);
+  for (DocOption& o : doc.command("random").options)
+    if (o.value == "NAME") o.choices = names;
   for (const char* command : {"as", "convert"})
     for (DocOption& o : doc.command(command).options)
       if (o.value == "FORM")
@@ -203,6 +231,7 @@ int run_command(const CLI::App& app, const std::string& command, const Settings&
   if (command == "check") return run_check(s.check_inputs, s.common);
   if (command == "fmt") return run_fmt(s.fmt, s.common);
   if (command == "ops") return run_ops(s.ops, s.common);
+  if (command == "random") return run_random(s.random, s.common);
   if (command == "explain") return run_explain(s.what, s.common);
   const DocCommand doc = describe_all(app);
   tile::Diagnostics diags;

@@ -1,6 +1,7 @@
 // The commands of tileasm, apart from their command lines.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,14 @@ struct FmtOptions {
   std::vector<std::string> inputs;
   bool in_place = false, check = false;
 };
+struct RandomOptions {
+  uint64_t seed = 1;
+  unsigned size = 24;                   ///< actions; about three operations each
+  bool exact = false;                   ///< every result is fixed in all bits
+  std::vector<std::string> operations;  ///< mnemonics that are drawn often
+  std::string output = "-";
+  std::string job;                      ///< job file of its launch; empty: none
+};
 struct OpsOptions {
   std::vector<std::string> names;  ///< none: all operations
   std::string write_dir;
@@ -63,6 +72,8 @@ int run_short(const std::vector<std::string>& inputs, const std::string& output,
 int run_check(const std::vector<std::string>& inputs, const CommonOptions& common);
 int run_fmt(const FmtOptions& options, const CommonOptions& common);
 int run_ops(const OpsOptions& options, const CommonOptions& common);
+/// A valid module made from the operation table; equal options give equal modules.
+int run_random(const RandomOptions& options, const CommonOptions& common);
 int run_explain(const std::vector<std::string>& what, const CommonOptions& common);
 /// Mnemonics of operations, and names of diagnostic codes.
 [[nodiscard]] std::vector<std::string_view> mnemonics();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "assembler/lexer.h"
 #include "assembler/printer.h"
 #include "tools/tileasm_commands.h"
 #include "tools/tileasm_inputs.h"
@@ -34,7 +35,7 @@ Layout scan(std::string_view text) {
   Layout found;
   std::vector<uint32_t> open;
   bool empty_line = true;
-  for (size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0; i < text.size(); ++i) {
     const auto at = static_cast<uint32_t>(i);
     const char c = text[i];
     if (c == '\n') {

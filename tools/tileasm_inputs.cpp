@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "assembler/lexer.h"
+
 namespace tile::cli {
 namespace {
 
@@ -29,7 +31,7 @@ bool begins_module(const std::string& path) {
   std::fclose(file);
   if (recognise(bytes) != InputKind::Text) return true;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  size_t at = 0;
+  size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   for (;;) {
     at = std::min(text.find_first_not_of(" \t\r\n", at), text.size());
     if (!text.substr(at).starts_with("//")) break;

@@ -92,6 +92,7 @@ int run_explain(const std::vector<std::string>& what, const CommonOptions& commo
       const CodeInfo& i = code_info(static_cast<Code>(c));
       print(std::string(i.name) + " " + i.subclass + " (" + class_name(i.cls) + ", exit status " +
             std::to_string(exit_code(i.cls)) + ")\n" + i.meaning + "\n");
+      if (const std::string example = diagnostic_example(static_cast<Code>(c)); !example.empty()) print("for example: " + example + "\n");
     } else if (op) {
       print(op_markdown(*op));
     } else {

@@ -97,21 +97,23 @@ void multiply_int(Tiles& t, unsigned k, unsigned halves, const std::array<MmaOpe
   }, halves);
 }
 
-/// m8n8k4: A is (g, t), B is (k = t, n = g), C is (g, 2 t), (g, 2 t + 1).
-void multiply_f64(const std::array<MmaOperands, 32>& lanes) {
-  double a[8][4], b[4][8];
+/// m8n8k4: A is (g, t), B is (k = t, n = g), C is (g, 2 t), (g, 2 t + 1). m16n8k4 and longer ones: A is (g + 8 (i & 1), t + 4 (i >> 1)), B is
+/// (k = t + 4 i, n = g), C has the same in row g + 8, too.
+void multiply_f64(const std::array<MmaOperands, 32>& lanes, unsigned of_a) {
+  const unsigned halves = of_a == 1 ? 1 : 2, steps = of_a / halves;
+  double a[16][16], b[16][8];
   for (unsigned l = 0; l < 32; ++l) {
-    std::memcpy(&a[l / 4][l % 4], lanes[l].a, 8);
-    std::memcpy(&b[l % 4][l / 4], lanes[l].b, 8);
+    for (unsigned i = 0; i < of_a; ++i) std::memcpy(&a[l / 4 + 8 * (i % halves)][l % 4 + 4 * (i / halves)], static_cast<const char*>(lanes[l].a) + 8 * i, 8);
+    for (unsigned i = 0; i < steps; ++i) std::memcpy(&b[l % 4 + 4 * i][l / 4], static_cast<const char*>(lanes[l].b) + 8 * i, 8);
   }
   for (unsigned l = 0; l < 32; ++l) {
-    double d[2];
-    std::memcpy(d, lanes[l].c, 16);
-    for (unsigned e = 0; e < 2; ++e) {
-      for (unsigned k = 0; k < 4; ++k) d[e] = std::fma(a[l / 4][k], b[k][l % 4 * 2 + e], d[e]);
+    double d[4];
+    std::memcpy(d, lanes[l].c, 16 * halves);
+    for (unsigned e = 0; e < 2 * halves; ++e) {
+      for (unsigned k = 0; k < 4 * steps; ++k) d[e] = std::fma(a[l / 4 + 8 * (e / 2)][k], b[k][l % 4 * 2 + e % 2], d[e]);
       if (std::isnan(d[e])) d[e] = double_of(0x7FF8000000000000u);
     }
-    std::memcpy(lanes[l].c, d, 16);
+    std::memcpy(lanes[l].c, d, 16 * halves);
   }
 }
 
@@ -159,7 +161,7 @@ void multiply_tiles(const float* a, unsigned a_pitch, const float* b, unsigned b
 }
 
 void execute_mma(uint32_t kind, uint32_t formats, const std::array<MmaOperands, 32>& lanes) {
-  if (kind == kF64) return multiply_f64(lanes);
+  if (kind == kF64) return multiply_f64(lanes, formats >> 4);
   const unsigned bits = kind == kTF32F32 ? 32 : kind == kF16F32 || kind == kBF16F32 || kind == kF16F16 ? 16 : 8;
   const bool integers = kind >= kS8 && kind <= kU8S8, half = (formats & 4) != 0;
   const unsigned k = 256 / bits / (half ? 2 : 1), halves = half && integers ? 1 : 2;

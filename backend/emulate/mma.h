@@ -27,7 +27,8 @@ struct MmaOperands {
   void* c;
 };
 
-/// `formats`: bit 2: the shapes of sm_75, F16F32 m16n8k8 and integers m8n8k16.
+/// `formats`: bit 2: the shapes of sm_75, F16F32 m16n8k8 and integers m8n8k16; from bit 4 on, for F64: elements of A in each lane, 1 for m8n8k4,
+/// 2, 4, 8 for m16n8k4, k8, k16.
 void execute_mma(uint32_t kind, uint32_t formats, const std::array<MmaOperands, 32>& lanes);
 
 }  // namespace tile::emu

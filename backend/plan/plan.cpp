@@ -37,6 +37,13 @@ std::vector<unsigned> memory_order(const Module& m, TypeId view) {
   return order;
 }
 
+bool adds_runs(const Module& m, const Function& f, const Target& target, InstId i) {
+  if (target.sm < 90 || f.insts[i].op != Opcode::AtomicRedViewTko) return false;
+  const ElementType e = m.types.element_of(f.type(f.operand(i, static_cast<size_t>(operand_index(f.def(i), "value")))));
+  constexpr uint32_t kAddF = 4;  // of the mode
+  return f.attr(i, static_cast<size_t>(attr_index(f.def(i), "mode"))) == kAddF && (e == ElementType::F32 || e == ElementType::F16 || e == ElementType::BF16);
+}
+
 namespace {
 
 class Planner {
@@ -226,10 +233,11 @@ class Planner {
       p.unit = MmaUnit::Group;
       p.name = "wgmma m64n" + std::to_string(1u << (ring.q_bits() - ring.q_groups())) + "k" + std::to_string(32 / ring.element_bytes) +
                (ring.swapped ? " of the transposed product" : "") + (ring.p_registers ? " with an operand in registers" : "") +
-               (ring.promote ? ", sums of each stage added in f32" : "") + " from a ring of " + std::to_string(ring.stages) + " stages";
+               (ring.promote ? ", sums of each stage added in f32" : "") + " from a ring of " + std::to_string(ring.stages) + " stages" + (ring.copies ? " by cp.async" : "");
+      if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end()) p.why = "no bulk copies: " + it->second;
       p.result = ring.wgmma_layout();
       assign(f_.result(i), p.result);
-      plan_.remarks.push_back({i, p.name, ""});
+      plan_.remarks.push_back({i, p.name, p.why});
       plan_.mma.emplace(i, std::move(p));
       return;
     }
@@ -254,8 +262,10 @@ class Planner {
           p.shape = {4, 3, 3, 0};
           p.name = "mma.sync.m16n8k8.tf32";
         } else if (ea == ElementType::F64 && target_.sm >= 80) {
-          p.shape = {3, 3, 2, 0};
-          p.name = "mma.sync.m8n8k4.f64";
+          // Twice as fast in long shapes, where the target has them.
+          const bool rows = target_.sm >= 90 && mb >= 4 && kb >= 2;
+          p.shape = rows ? MmaShape{4, 3, std::min(kb, 4u), 0} : MmaShape{3, 3, 2, 0};
+          p.name = rows ? "mma.sync.m16n8k" + std::to_string(1u << p.shape.k_bits) + ".f64" : "mma.sync.m8n8k4.f64";
         } else if (ea == ElementType::F8E4M3FN || ea == ElementType::F8E5M2) {
           // As f16: both formats are subsets of it, products stay exact and the unit is as fast as the f8 one before sm_89.
           p.shape = f16;
@@ -342,8 +352,8 @@ class Planner {
     return f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), operand)));
   }
   TypeId view_type(InstId i) const { return f_.type(f_.operand(i, static_cast<size_t>(operand_index(f_.def(i), "view")))); }
-  /// Runs of 16 bytes; of one element for atomics.
-  unsigned run_bits(InstId i) const { return f_.insts[i].op == Opcode::AtomicRedViewTko ? 0 : log2_of(16 / info(element(accessed(i))).storage); }
+  /// Runs of 16 bytes; of one element for atomics, unless the target adds several floats at once.
+  unsigned run_bits(InstId i) const { return f_.insts[i].op == Opcode::AtomicRedViewTko && !adds_runs(m_, f_, target_, i) ? 0 : log2_of(16 / info(element(accessed(i))).storage); }
 
   /// A tile that is loaded along one dimension and stored along another passes through shared memory. Where both sides have the neighbours
   /// along both dimensions in registers, it does so 16 bytes at a time: the runs of each access are asked of the other's layout, too.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/compile.h"
+#include "backend/plan/affine.h"
 #include "backend/plan/facts.h"
 #include "backend/plan/layout.h"
 #include "backend/plan/target.h"
@@ -45,6 +46,9 @@ struct RingPlan {
     int inner = -1, outer = -1;       ///< dimensions of the view's tile: contiguous, and the other one longer than one
     bool rounds = false;              ///< f32 in memory, rounded to tf32 as fragments are read
     std::vector<int> tile_dim;        ///< for each dimension of the map, innermost first: dimension of the view's tile, -1: none
+    std::optional<PointerLoad> pointers;  ///< of cp.async: a load through pointers instead of a view
+    ValueId chosen = kNone;           ///< of cp.async: tile of the numbers of the rows, of a view that gathers
+    uint32_t table = 0;               ///< offset in shared memory where these numbers stand
     uint32_t offset = 0;              ///< bytes from the start of a stage
     uint32_t row_bytes = 128;         ///< of a panel: the swizzle's span
     uint32_t rows = 0, panels = 0;
@@ -54,7 +58,8 @@ struct RingPlan {
   };
   InstId loop = kNone, mma = kNone;
   unsigned carried = 0;               ///< position of the accumulator among the loop's carried values
-  bool copies = false;                ///< stages are filled by cp.async of all threads instead of bulk copies; always `sync`
+  ValueId condition = kNone;          ///< of cp.async and wgmma: trips where this is false have no product
+  bool copies = false;                ///< stages are filled by cp.async of all threads instead of bulk copies
   bool sync = false;                  ///< products by mma.sync from fragments read by every warp; else by wgmma
   /// wgmma: the rows of its M are columns of the result, whose transpose it computes: its first operand P is B.
   bool swapped = false;
@@ -191,6 +196,9 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
 
 /// Whether the trips of the plan's loops grow along the grid's first axis, in a kernel that cannot tell in which order its blocks run.
 [[nodiscard]] bool last_blocks_are_longest(const Module& m, const Function& f, const KernelPlan& plan);
+
+/// Whether an atomic reduction into a view adds runs of neighbours with one instruction.
+[[nodiscard]] bool adds_runs(const Module& m, const Function& f, const Target& target, InstId i);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

@@ -26,28 +26,46 @@ class RingFinder {
   /// The ring of a loop; nullopt with the reason.
   std::optional<RingPlan> find(InstId loop, InstId* mma, std::string& why) {
     loop_ = loop;
+    branch_ = kNone;
     RingPlan ring;
     ring.loop = loop;
     const Region& r = f_.region(loop);
-    for (InstId i = r.begin; i < r.end; i = f_.insts[i].next) {
-      const Opcode op = f_.insts[i].op;
-      if (op == Opcode::MmaF || op == Opcode::MmaI || op == Opcode::MmaFScaled) {
-        if (ring.mma != kNone) return fail(why, "the loop has several products");
+    bool several = false;
+    const auto look = [&](const Region& in) {
+      for (InstId i = in.begin; i < in.end; i = f_.insts[i].next) {
+        const Opcode op = f_.insts[i].op;
+        if (op != Opcode::MmaF && op != Opcode::MmaI && op != Opcode::MmaFScaled) continue;
+        several = several || ring.mma != kNone;
         ring.mma = *mma = i;
       }
-    }
+    };
+    look(r);
+    // Some trips may have no product. Bulk copies run too far ahead to know that.
+    for (InstId i = r.begin; i < r.end && ring.mma == kNone; i = f_.insts[i].next)
+      if (f_.insts[i].op == Opcode::If && f_.insts[i].result_count == 1) look(f_.region(i)), branch_ = ring.mma == kNone ? kNone : i;
+    if (several) return fail(why, "the loop has several products");
     if (ring.mma == kNone) return std::nullopt;
     if (f_.insts[ring.mma].op == Opcode::MmaFScaled) return fail(why, "scaled products have no ring");
-    for (InstId i = r.begin; i < r.end; i = f_.insts[i].next)
-      if (i != ring.mma && !harmless(i)) return fail(why, "the loop also does " + std::string(f_.def(i).name));
+    if (branch_ != kNone && bulk_) return fail(why, "the product stands in an if");
+    const auto others = [&](const Region& in) {
+      for (InstId i = in.begin; i < in.end; i = f_.insts[i].next)
+        if (i != ring.mma && i != branch_ && !harmless(i)) return "the loop also does " + std::string(f_.def(i).name);
+      return std::string();
+    };
+    std::string also = others(r);
+    if (also.empty() && branch_ != kNone) also = others(f_.region(branch_));
+    if (also.empty() && branch_ != kNone) also = others(f_.region(branch_, 1));
+    if (!also.empty()) return fail(why, also);
     const auto operands = f_.operands(ring.mma);
     const auto shape_a = m_.types.shape_of(f_.type(operands[0])), shape_r = m_.types.shape_of(f_.type(f_.result(ring.mma)));
     if (shape_r.size() != 2) return fail(why, "the product has a batch dimension");
     const ElementType e = m_.types.element_of(f_.type(operands[0]));
     const ElementType acc = m_.types.element_of(f_.type(operands[2]));
-    if (acc != ElementType::F32 && acc != ElementType::I32) return fail(why, "the accumulator is neither f32 nor i32");
+    if (acc != ElementType::F32 && acc != ElementType::I32 && acc != ElementType::F64) return fail(why, "the accumulator is neither f32 nor i32");
     switch (e) {
       case ElementType::F16: case ElementType::BF16: case ElementType::TF32: case ElementType::I8: case ElementType::F8E4M3FN: case ElementType::F8E5M2: break;
+      // In the long shapes of mma.sync, which no older target has.
+      case ElementType::F64: if (!bulk_ && target_.sm >= 90) break; [[fallthrough]];
       default: return fail(why, "products of " + std::string(info(e).name) + " have no ring");
     }
     ring.element = e;
@@ -55,20 +73,28 @@ class RingFinder {
     ring.m_bits = log2_of(shape_r[0]);
     ring.n_bits = log2_of(shape_r[1]);
     ring.k_bits = log2_of(shape_a[1]);
-    const unsigned k_step = 5 - log2_of(ring.element_bytes);  // every instruction takes 32 bytes of K
+    const unsigned k_step = ring.element_bytes == 8 ? 4 : 5 - log2_of(ring.element_bytes);  // an instruction takes 32 bytes of K, 128 of f64
     if (ring.m_bits < 4 || ring.n_bits < 3 || ring.k_bits < k_step) return fail(why, "the tile is smaller than one instruction");
     if (!carried(ring)) return fail(why, "the accumulator is used otherwise in the loop");
     element_bytes_ = ring.element_bytes;
     if (!operand(operands[0], ring.k_bits, ring.m_bits, false, ring.a, why) || !operand(operands[1], ring.n_bits, ring.k_bits, true, ring.b, why)) return std::nullopt;
-    bulk_ ? choose_unit(ring) : by_warps(ring);
     ring.copies = !bulk_;
-    if (ring.sync && ring.m_bits + ring.n_bits > 15) return fail(why, "the accumulator needs more than 128 registers a thread");
-    for (const InstId load : {ring.a.load, ring.b.load})
-      for (const ValueId v : f_.group(load, 1))
-        if (!index(v, ring.index_slice)) return fail(why, "an index depends on what the loop computes");
-    if (!bulk_)
-      for (const auto* o : {&ring.a, &ring.b})
-        if (!view(f_.operand(o->load, 0), ring.index_slice)) return fail(why, "an operand's view depends on what the loop computes");
+    choose_unit(ring);
+    if (ring.sync && ring.m_bits + ring.n_bits > (ring.element_bytes == 8 ? 14 : 15)) return fail(why, "the accumulator needs more than 128 registers a thread");
+    for (const auto* o : {&ring.a, &ring.b}) {
+      if (o->pointers) {
+        if (!scalars(*o->pointers, ring.index_slice)) return fail(why, "an address depends on what the loop computes");
+        continue;
+      }
+      for (const ValueId v : f_.group(o->load, 1))
+        if (v != o->chosen && !index(v, ring.index_slice)) return fail(why, "an index depends on what the loop computes");
+      if (!bulk_ && !view(f_.operand(o->load, 0), ring.index_slice)) return fail(why, "an operand's view depends on what the loop computes");
+    }
+    if (branch_ != kNone) {
+      ring.condition = f_.operands(branch_)[0];
+      if (ring.sync) return fail(why, "the product stands in an if");
+      if (!index(ring.condition, ring.index_slice)) return fail(why, "a condition depends on what the loop computes");
+    }
     std::sort(ring.index_slice.begin(), ring.index_slice.end());
     ring.index_slice.erase(std::unique(ring.index_slice.begin(), ring.index_slice.end()), ring.index_slice.end());
     ring.b.offset = (ring.a.bytes() + 1023) & ~1023u;
@@ -83,7 +109,9 @@ class RingFinder {
 
   /// wgmma where one of its forms takes the operands as they lie in memory, else mma.sync.
   void choose_unit(RingPlan& ring) const {
-    if (by_warps_only_) return by_warps(ring);
+    if (by_warps_only_ || !target_.wgmma()) return by_warps(ring);
+    // Stages of cp.async are read as they are, by descriptors only.
+    if (ring.copies && (ring.element_bytes != 2 || warps_forced_)) return by_warps(ring);
     if (ring.element_bytes == 2) {
       ring.swapped = ring.m_bits < 6 && ring.n_bits >= 6;
     } else {
@@ -138,8 +166,17 @@ class RingFinder {
   std::optional<RingPlan> copy_stages(RingPlan& ring, std::string& why) const {
     const uint32_t all = target_.max_shared();
     const auto fit = [&](uint32_t bytes) { return bytes < RingPlan::kFirstStage ? 0 : (bytes - RingPlan::kFirstStage) / ring.stage_bytes; };
-    ring.stages = std::min(kMaxCopyStages, fit(all));
+    ring.stages = std::min(ring.sync ? kMaxCopyStages : RingPlan::kMaxStages, fit(all));
     if (ring.stages < 2) return fail(why, "two stages do not fit into shared memory");
+    uint32_t tables = 0;
+    for (auto* o : {&ring.a, &ring.b}) {
+      if (o->chosen == kNone) continue;
+      o->table = tables;
+      tables += 4 * o->rows;
+    }
+    if (tables > RingPlan::kFirstStage) return fail(why, "more than 256 rows are gathered");
+    // With more accumulators than that a second block has no registers.
+    if (!ring.sync && ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > 6) return ring;
     // Two blocks on an SM hide each other's barriers.
     if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
@@ -191,22 +228,40 @@ class RingFinder {
   bool harmless(InstId i) const {
     switch (f_.insts[i].op) {
       case Opcode::LoadViewTko: case Opcode::Reshape: case Opcode::Permute: case Opcode::Constant: case Opcode::MakeToken: case Opcode::JoinTokens:
-      case Opcode::FToF: case Opcode::Continue: case Opcode::Assume: case Opcode::MakePartitionView: case Opcode::MakeTensorView:
+      case Opcode::FToF: case Opcode::Continue: case Opcode::Yield: case Opcode::Assume: case Opcode::MakePartitionView: case Opcode::MakeTensorView:
         return true;
-      default: return is_elementwise(f_.insts[i].op) && m_.types.is_scalar(f_.type(f_.result(i)));
+      // Addresses and masks of loads through pointers: sums that the copies' code makes anew.
+      case Opcode::LoadPtrTko: case Opcode::Iota: case Opcode::Broadcast: return !bulk_;
+      default:
+        if (!bulk_ && is_elementwise(f_.insts[i].op)) return true;
+        return is_elementwise(f_.insts[i].op) && m_.types.is_scalar(f_.type(f_.result(i)));
     }
   }
 
   /// The accumulator comes in as a carried value, goes out as the next, and nothing else looks at it; no other tile is carried.
   bool carried(RingPlan& ring) const {
     const Region& r = f_.region(ring.loop);
-    const ValueId acc = f_.operands(ring.mma)[2], result = f_.result(ring.mma);
-    if (acc < r.first_arg + 1 || acc >= r.first_arg + r.arg_count || uses_[acc] != 1 || uses_[result] != 1) return false;
+    const ValueId acc = f_.operands(ring.mma)[2];
+    ValueId result = f_.result(ring.mma);
+    if (acc < r.first_arg + 1 || acc >= r.first_arg + r.arg_count || uses_[acc] != (branch_ == kNone ? 1u : 2u) || uses_[result] != 1) return false;
+    if (branch_ != kNone) {
+      // The other way hands the accumulator on as it is.
+      const auto yields = [&](size_t way, ValueId v) {
+        const InstId last = f_.last_of(f_.region(branch_, way));
+        return last != kNone && f_.insts[last].op == Opcode::Yield && f_.operands(last)[0] == v;
+      };
+      if (!yields(0, result) || !yields(1, acc)) return false;
+      result = f_.result(branch_);
+      if (uses_[result] != 1) return false;
+    }
     ring.carried = acc - r.first_arg - 1;
     const InstId last = f_.last_of(r);
     if (last == kNone || f_.insts[last].op != Opcode::Continue || f_.operands(last)[ring.carried] != result) return false;
-    for (uint32_t k = 1; k < r.arg_count; ++k)
-      if (k - 1 != ring.carried && !m_.types.is_token(f_.type(r.first_arg + k))) return false;
+    for (uint32_t k = 1; k < r.arg_count; ++k) {
+      if (k - 1 == ring.carried || m_.types.is_token(f_.type(r.first_arg + k))) continue;
+      // Pointers that move on: the copies' code computes them from the trip.
+      if (bulk_ || uses_[f_.result(ring.loop, k - 1)] != 0) return false;
+    }
     return true;
   }
 
@@ -220,7 +275,7 @@ class RingFinder {
       const InstId i = def_[v];
       if (!inside(i) || uses_[v] != 1) return bad(why, "an operand is not loaded in the loop for the product alone");
       const Opcode op = f_.insts[i].op;
-      if (op == Opcode::LoadViewTko) {
+      if (op == Opcode::LoadViewTko || (op == Opcode::LoadPtrTko && !bulk_)) {
         out.load = i;
         break;
       }
@@ -246,19 +301,40 @@ class RingFinder {
     const auto& row = f_.def(load);
     if (f_.attr(load, static_cast<size_t>(attr_index(row, "memory_ordering_semantics"))) != 0) return bad(why, "an operand's load is ordered");
     const ValueId view = f_.operand(load, 0);
-    const Type& t = m_.types.get(f_.type(view));
-    if (t.kind != TypeKind::PartitionView) return bad(why, "an operand's view is not a partition");
-    if (t.padding != kNone && t.padding != 0) return bad(why, "an operand's padding is not zero");
-    const Type& tensor = m_.types.get(t.inner);
+    const bool by_pointers = f_.insts[load].op == Opcode::LoadPtrTko;
+    if (by_pointers) {
+      out.pointers = AffineFinder(m_, f_, def_, loop_).load(load);
+      if (!out.pointers) return bad(why, "an operand's pointers or its mask are no sums over rows and columns");
+    }
+    const Type& t = m_.types.get(f_.type(by_pointers ? f_.result(load) : view));
+    const bool gathers = t.kind == TypeKind::GatherScatterView;
+    if (!by_pointers && t.kind != TypeKind::PartitionView && (bulk_ || !gathers)) return bad(why, "an operand's view is not a partition");
+    if (!by_pointers && t.padding != kNone && t.padding != 0) return bad(why, "an operand's padding is not zero");
     const size_t rank = t.shape.size();
     if (bulk_ && rank > 5) return bad(why, "an array has more than five dimensions");
+    if (gathers) {
+      out.chosen = f_.group(load, 1)[t.sparse_dim];
+      if (inside(def_[out.chosen]) || (def_[out.chosen] == kNone && out.chosen >= f_.region(loop_).first_arg)) return bad(why, "the rows that are gathered are chosen in the loop");
+      if (m_.types.element_of(f_.type(out.chosen)) != ElementType::I32) return bad(why, "the rows that are gathered have no numbers of 32 bits");
+    }
+    const auto stride_is_one = [&](size_t k) {
+      if (by_pointers) {
+        // One of the moves walks along the dimension, one element at a time.
+        int walking = 0;
+        for (const AffineTile& move : out.pointers->pointers.moves)
+          if (move.step[k] >= 0) walking = out.pointers->scalars.known(move.step[k]) == 1 ? walking + 1 : 2;
+        return walking == 1;
+      }
+      if (gathers && k == t.sparse_dim) return false;
+      return m_.types.get(t.inner).strides[gathers ? k : static_cast<size_t>(t.dim_map[k])] == 1;
+    };
 
     // Two dimensions of the tile are longer than one; the contiguous one is the inner one of the copy.
     const auto first = dim_bits(t.shape);
     int inner = -1, outer = -1;
     for (size_t k = 0; k < rank; ++k) {
       if (t.shape[k] == 1) continue;
-      if (tensor.strides[static_cast<size_t>(t.dim_map[k])] == 1 && inner < 0) {
+      if (stride_is_one(k) && inner < 0) {
         inner = static_cast<int>(k);
       } else if (outer < 0) {
         outer = static_cast<int>(k);
@@ -267,6 +343,7 @@ class RingFinder {
       }
     }
     if (inner < 0 || outer < 0) return bad(why, "an operand has no dimension with stride one");
+    if (gathers && outer != static_cast<int>(t.sparse_dim)) return bad(why, "single rows are gathered");
     const auto contiguous_at = [&](int dim, unsigned start) {
       for (unsigned k = 0; k < log2_of(t.shape[static_cast<size_t>(dim)]); ++k)
         if (to[first[static_cast<size_t>(dim)] + k] != static_cast<int>(start + k)) return false;
@@ -375,18 +452,51 @@ class RingFinder {
   }
 
   /// An index that can be computed for a later iteration: from the induction variable and what the loop does not change.
-  bool index(ValueId v, std::vector<InstId>& slice) const {
+  /// `counting`: the induction variable may be among what it is made of.
+  bool index(ValueId v, std::vector<InstId>& slice, bool counting = true) const {
     const Region& r = f_.region(loop_);
     const InstId i = def_[v];
-    if (i == kNone) return v == r.first_arg || v < r.first_arg || v >= r.first_arg + r.arg_count;
+    if (i == kNone) return (counting && v == r.first_arg) || v < r.first_arg || v >= r.first_arg + r.arg_count;
     if (!inside(i)) return true;
     const Opcode op = f_.insts[i].op;
+    if (!bulk_ && element_bits(m_.types.shape_of(f_.type(v))) == 0) {
+      // All threads compute the indices, so that these may be loaded, too.
+      if (op == Opcode::LoadViewTko && m_.types.get(f_.type(f_.operand(i, 0))).kind == TypeKind::PartitionView &&
+          f_.attr(i, static_cast<size_t>(attr_index(f_.def(i), "memory_ordering_semantics"))) == 0) {
+        if (!view(f_.operand(i, 0), slice)) return false;
+        for (const ValueId o : f_.group(i, 1))
+          if (!index(o, slice, counting)) return false;
+        slice.push_back(i);
+        return true;
+      }
+      if (op == Opcode::Reshape) {
+        if (!index(f_.operands(i)[0], slice, counting)) return false;
+        slice.push_back(i);
+        return true;
+      }
+    }
     if (op != Opcode::Constant && op != Opcode::Assume && !is_elementwise(op)) return false;
     if (!m_.types.is_scalar(f_.type(v))) return false;
     for (const ValueId o : f_.operands(i))
-      if (!index(o, slice)) return false;
+      if (!index(o, slice, counting)) return false;
     slice.push_back(i);
     return true;
+  }
+
+  /// Whether the scalars of pointers and their masks can be computed for a later iteration; the moves of a trip are those of any.
+  bool scalars(const PointerLoad& load, std::vector<InstId>& slice) const {
+    std::vector<int> fixed;
+    for (const AffineTile& t : load.pointers.trips) fixed.push_back(t.start);
+    for (size_t k = 0; k < fixed.size(); ++k) {
+      if (fixed[k] < 0) continue;
+      const auto& node = load.scalars.nodes[static_cast<size_t>(fixed[k])];
+      if (node.kind == ScalarNodes::Kind::Value && !index(node.value, slice, false)) return false;
+      if (node.left >= 0) fixed.push_back(node.left);
+      if (node.right >= 0) fixed.push_back(node.right);
+    }
+    for (const auto& node : load.scalars.nodes)
+      if (node.kind == ScalarNodes::Kind::Value && !index(node.value, slice)) return false;
+    return index(load.pointers.base, slice);
   }
 
   /// A view that can be made for a later iteration.
@@ -396,7 +506,7 @@ class RingFinder {
     if (i == kNone) return v < r.first_arg || v >= r.first_arg + r.arg_count;
     if (!inside(i)) return true;
     switch (f_.insts[i].op) {
-      case Opcode::MakePartitionView: case Opcode::Assume:
+      case Opcode::MakePartitionView: case Opcode::MakeGatherScatterView: case Opcode::Assume:
         if (!view(f_.operands(i)[0], slice)) return false;
         break;
       case Opcode::MakeTensorView:
@@ -416,11 +526,12 @@ class RingFinder {
   KernelPlan& plan_;
   std::vector<InstId> def_;
   std::vector<uint32_t> uses_;
-  InstId loop_ = kNone;
+  InstId loop_ = kNone, branch_ = kNone;   ///< branch_: the `if` in it that holds the product
   unsigned element_bytes_ = 2;
 
  public:
   bool by_warps_only_ = false;          ///< --plan mma=sync
+  bool warps_forced_ = false;           ///< --plan warps=N
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
@@ -428,7 +539,7 @@ class RingFinder {
 /// often. Else twice as many warps, which hide each other's waits. Other products and larger tiles of the kernel may want more.
 unsigned copy_warps(const Module& m, const Function& f, const Target& target, const RingPlan& ring, unsigned chosen, bool first) {
   const bool two = 2 * (ring.end() + kReserved) <= target.max_shared() + kReserved;
-  const unsigned bits = ring.m_bits + ring.n_bits, elements = two && bits < 15 ? 12 : 11;
+  const unsigned bits = ring.m_bits + ring.n_bits, elements = ring.element_bytes == 8 ? 10 : two && bits < 15 ? 12 : 11;
   const unsigned mine = std::clamp(bits, elements + 2, elements + 3) - elements;
   unsigned products = 0, largest = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
@@ -473,6 +584,10 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
   if (plan.rings.empty()) return;
   bool nested = false, large = false, small = plan.streams.empty();
   uint32_t stage_bytes = 0;
+  // A product outside of loops has its operands and sums in registers, besides those of the ring's tile.
+  size_t products = 0;
+  for (InstId i = 0; i < f.insts.size(); ++i) products += f.insts[i].op == Opcode::MmaF || f.insts[i].op == Opcode::MmaI || f.insts[i].op == Opcode::MmaFScaled ? 1 : 0;
+  small = small && products == plan.rings.size();
   for (const auto& [loop, r] : plan.rings) {
     for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
     const unsigned registers = r.sync ? 7 : r.p_bits() + r.q_bits() - 7 - r.group_bits + (r.promote ? 1 : 0);  // log2
@@ -499,13 +614,13 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
 
 }  // namespace
 
-void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
-  if (options.choice("ring") == "off") return;
-  const bool warps_forced = options.plan.contains("warps");
-  const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !warps_forced;
-  if (!bulk && !target.cp_async()) return;
+namespace {
+
+void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool bulk, KernelPlan& plan, std::map<InstId, std::string>& why) {
   RingFinder finder(m, f, target, bulk, plan);
+  const bool warps_forced = options.plan.contains("warps");
   finder.by_warps_only_ = options.choice("mma") == "sync";
+  finder.warps_forced_ = warps_forced;
   unsigned group_bits = 0;
   bool groups_chosen = false;
   for (InstId i = 0; i < f.insts.size(); ++i) {
@@ -515,7 +630,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     finder.pending_.clear();
     auto ring = finder.find(i, &mma, reason);
     if (!ring) {
-      if (mma != kNone) why[mma] = reason;
+      if (mma != kNone && !why.contains(mma)) why[mma] = reason;
       finder.pending_.clear();
       auto stream = bulk ? finder.find_stream(i, why) : std::nullopt;
       if (!stream || (groups_chosen && stream->group_bits != group_bits)) continue;
@@ -531,11 +646,11 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       why[mma] = "another loop of the kernel uses another number of warpgroups";
       continue;
     }
-    if (ring->copies && warps_forced && ring->m_bits + ring->n_bits > plan.warp_bits + 12) {
+    if (ring->copies && ring->sync && warps_forced && ring->m_bits + ring->n_bits > plan.warp_bits + 12) {
       why[mma] = "the accumulator needs more than 128 registers a thread";
       continue;
     }
-    if (ring->copies && !warps_forced) plan.warp_bits = copy_warps(m, f, target, *ring, plan.warp_bits, plan.rings.empty());
+    if (ring->copies && ring->sync && !warps_forced) plan.warp_bits = copy_warps(m, f, target, *ring, plan.warp_bits, plan.rings.empty());
     if (!ring->sync) {
       group_bits = ring->group_bits;
       groups_chosen = true;
@@ -545,14 +660,47 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     plan.rings.emplace(i, *std::move(ring));
   }
   if (!bulk) {
+    bool two = !plan.rings.empty();
     for (auto& [loop, r] : plan.rings) {
       r.stages = forced_stages(options, r.stages);
       plan.ring_bytes = std::max(plan.ring_bytes, r.end());
+      two = two && !r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits <= 6;
     }
+    if (two && 2 * (plan.ring_bytes + kReserved) <= target.max_shared() + kReserved) plan.blocks_per_sm = 2;
     return;
   }
   plan_occupancy(m, f, options, plan);
   plan_stream_resources(m, f, options, plan);
+}
+
+/// Whether cp.async can feed loops of products, and bulk copies none. Then `why` says what keeps bulk copies from it.
+bool copies_only(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
+  RingFinder by_bulk(m, f, target, true, plan), by_copies(m, f, target, false, plan);
+  by_bulk.by_warps_only_ = by_copies.by_warps_only_ = options.choice("mma") == "sync";
+  std::map<InstId, std::string> reasons;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    if (f.insts[i].op != Opcode::For) continue;
+    InstId mma = kNone;
+    std::string reason, unused;
+    by_bulk.pending_.clear();
+    if (by_bulk.find(i, &mma, reason)) return false;
+    if (mma == kNone) continue;
+    if (!by_copies.find(i, &mma, unused)) return false;
+    reasons[mma] = reason;
+  }
+  why.insert(reasons.begin(), reasons.end());
+  return !reasons.empty();
+}
+
+}  // namespace
+
+void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
+  if (options.choice("ring") == "off") return;
+  const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !options.plan.contains("warps");
+  if (!bulk && !target.cp_async()) return;
+  // Loops that bulk copies cannot feed have rings of cp.async where no loop of the kernel can be fed by them.
+  if (bulk && copies_only(m, f, target, options, plan, why)) return find_rings(m, f, target, options, false, plan, why);
+  find_rings(m, f, target, options, bulk, plan, why);
 }
 
 }  // namespace tile

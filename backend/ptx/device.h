@@ -34,7 +34,7 @@ enum class MmaKind : uint8_t {
   F16F16,    ///< m16n8k16 f16 x f16 + f16 (accumulator: two packed registers)
   TF32F32,   ///< m16n8k8 tf32 x tf32 + f32
   S8, U8, S8U8, U8S8,  ///< m16n8k32 -> s32, A's type first
-  F64,       ///< m8n8k4
+  F64,       ///< m8n8k4; with 2, 4, 8 of A m16n8k4, k8, k16 (sm_90 and newer)
   F8F32,     ///< m16n8k32 e4m3 or e5m2 (sm_89 and newer): formats in mma()'s arguments
 };
 
@@ -71,6 +71,13 @@ class DeviceOps {
   /// Old value (0 where pred is false). `type`: i16 (only AddF, with is_bf16 or not, and Xchg), i32, i64; AddF on i32/i64 words is f32/f64.
   virtual Value* atomic_rmw(RmwOp op, Value* value, bool is_bf16, Value* addr, MemOrder order, MemScope scope, Value* pred) = 0;
   virtual Value* atomic_cas(Value* expected, Value* desired, Value* addr, MemOrder order, MemScope scope, Value* pred) = 0;
+  /// Adds floats (f32 as i32, f16 or bf16 as i16) to neighbours in memory, each atomically on its own; an access of 2 to 16 bytes.
+  virtual void reduce_add(std::span<Value* const> values, bool is_bf16, Value* addr, MemOrder order, MemScope scope, Value* pred) {
+    for (size_t k = 0; k < values.size(); ++k) {
+      const auto bytes = static_cast<uint64_t>(values[k]->getType()->getIntegerBitWidth() / 8);
+      atomic_rmw(RmwOp::AddF, values[k], is_bf16, b.CreateAdd(addr, b.getInt64(k * bytes)), order, scope, pred);
+    }
+  }
   virtual void fence(MemOrder order, MemScope scope) = 0;
 
   // --- threads ---

@@ -90,9 +90,9 @@ class HostDevice final : public DeviceOps, public HopperOps {
     store_all(a, pa);
     store_all(bb, pb);
     store_all(c, pc);
-    call("emu_mma",
-         {b.getInt32(static_cast<uint32_t>(kind)),
-          b.getInt32(unsigned{a_e5m2} | unsigned{b_e5m2} << 1 | unsigned{kind != MmaKind::F64 && bb.size() == 1} << 2), pa, pb, pc});
+    // The shape is told by the number of words.
+    const unsigned shape = kind == MmaKind::F64 ? static_cast<unsigned>(a.size()) << 4 : unsigned{bb.size() == 1} << 2;
+    call("emu_mma", {b.getInt32(static_cast<uint32_t>(kind)), b.getInt32(unsigned{a_e5m2} | unsigned{b_e5m2} << 1 | shape), pa, pb, pc});
     return load_all(c[0]->getType(), static_cast<unsigned>(c.size()), pc);
   }
 

@@ -101,6 +101,32 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     const std::string r = reg(bits);
     return predicated(value->getType(), "atom" + order_text(order) + scope_text(scope) + ".global." + name + " $0, [$A], $B;", {addr, value}, "l," + r, pred);
   }
+  void reduce_add(std::span<Value* const> values, bool is_bf16, Value* addr, MemOrder order, MemScope scope, Value* pred) override {
+    const unsigned bits = values[0]->getType()->getIntegerBitWidth();
+    if (values.size() == 1 || target.sm < 90) return DeviceOps::reduce_add(values, is_bf16, addr, order, scope, pred);
+    Values args{addr};
+    if (bits == 32) {
+      args.insert(args.end(), values.begin(), values.end());
+    } else {
+      for (size_t k = 0; k < values.size(); k += 2)
+        args.push_back(b.CreateOr(b.CreateZExt(values[k], b.getInt32Ty()), b.CreateShl(b.CreateZExt(values[k + 1], b.getInt32Ty()), 16)));
+    }
+    const size_t n = args.size() - 1;
+    std::string list, constraints = "l";
+    for (size_t k = 1; k <= n; ++k) {
+      list += (k > 1 ? ", $" : "$") + std::to_string(k);
+      constraints += ",r";
+    }
+    if (n > 1) list = "{" + list + "}";
+    std::string text = "red" + order_text(order) + scope_text(scope) + ".global.add" + (bits == 32 ? "" : ".noftz") + (n > 1 ? ".v" + std::to_string(n) : "") +
+                       (bits == 32 ? ".f32" : is_bf16 ? ".bf16x2" : ".f16x2") + " [$0], " + list + ";";
+    if (pred) {
+      text = "{\n.reg .pred p;\nsetp.ne.b32 p, $" + std::to_string(n + 1) + ", 0;\n@p " + text + "\n}";
+      constraints += ",r";
+      args.push_back(b.CreateZExt(pred, b.getInt32Ty()));
+    }
+    asm_call(b.getVoidTy(), text, constraints + ",~{memory}", args, true);
+  }
   Value* atomic_cas(Value* expected, Value* desired, Value* addr, MemOrder order, MemScope scope, Value* pred) override {
     const unsigned bits = expected->getType()->getIntegerBitWidth();
     const std::string r = reg(bits);
@@ -157,7 +183,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
       case MmaKind::U8: name = ints + "u8.u8.s32"; acc = "r"; break;
       case MmaKind::S8U8: name = ints + "s8.u8.s32"; acc = "r"; break;
       case MmaKind::U8S8: name = ints + "u8.s8.s32"; acc = "r"; break;
-      case MmaKind::F64: name = "m8n8k4.row.col.f64.f64.f64.f64"; acc = "d"; in = "d"; break;
+      case MmaKind::F64: name = (a.size() == 1 ? "m8n8k4" : "m16n8k" + std::to_string(2 * a.size())) + std::string(".row.col.f64.f64.f64.f64"); acc = "d"; in = "d"; break;
       case MmaKind::F8F32: name = "m16n8k32.row.col.f32." + fa + "." + fb + ".f32"; break;
     }
     std::string text = "mma.sync.aligned." + name + " ", constraints;

@@ -1,11 +1,13 @@
-// Loops of products fed by cp.async: all threads copy 16 bytes at a time into a ring of stages in shared memory, ahead of the products by
-// mma.sync.
+// Loops of products fed by cp.async: all threads copy pieces of 16 bytes into a ring of stages in shared memory, ahead of the products by
+// mma.sync or wgmma.
 //
+// With mma.sync:
 // Stage n % stages holds trip n. In a trip the threads first start the copies of a later trip into the stage that the trip before has read,
 // and at its last step of K wait for the next trip's stage: its one barrier says both that this stage is there for all warps and that all
 // warps have read the one at hand. The fragments of a step are read while the step before is multiplied, across trips as well.
 #include <algorithm>
-#include <map>
+#include <functional>
+#include <optional>
 
 #include "backend/ptx/lower_fragments.h"
 #include "backend/ptx/lower_ring.h"
@@ -13,15 +15,161 @@
 namespace tile {
 namespace {
 
-constexpr unsigned kPiece = 16;  // bytes of one copy
+constexpr unsigned kPiece = 16;  // bytes of one copy; where memory is aligned less, 8 or 4
 
-/// Copies of one operand into a stage: piece number p lies in row p / pieces of a row, threads first.
+/// The value of a scalar expression, modulo 2^bits.
+Value* value_of(Lowering& x, const ScalarNodes& s, int n, unsigned bits) {
+  llvm::IRBuilder<>& b = x.b;
+  llvm::Type* type = b.getIntNTy(bits);
+  if (n < 0) return llvm::ConstantInt::get(type, 0);
+  const ScalarNodes::Node& node = s.nodes[static_cast<size_t>(n)];
+  if (node.kind == ScalarNodes::Kind::Constant) return llvm::ConstantInt::get(type, static_cast<uint64_t>(node.number));
+  if (node.kind == ScalarNodes::Kind::Value) return b.CreateZExtOrTrunc(x.scalar(node.value), type);
+  Value *left = value_of(x, s, node.left, bits), *right = value_of(x, s, node.right, bits);
+  return node.kind == ScalarNodes::Kind::Add ? b.CreateAdd(left, right) : node.kind == ScalarNodes::Kind::Sub ? b.CreateSub(left, right) : b.CreateMul(left, right);
+}
+
+/// Where the elements of an operand's tile lie in memory, and which of them there are. A row has consecutive elements.
+class TileSource {
+ public:
+  TileSource(Lowering& x, const RingPlan& r, const RingPlan::Operand& o) : x_(x), b_(x.b), o_(o), bytes_per_element_(r.element_bytes) {}
+
+  /// The numbers of gathered rows go to a table in shared memory; before the loop.
+  void prepare() {
+    if (o_.chosen == kNone) return;
+    const Layout& l = x_.layout(o_.chosen);
+    Value* mine = x_.owner(l);
+    Value* first = x_.thread_element(l);
+    const Values& rows = x_.own(o_.chosen);
+    for (unsigned k = 0; k < rows.size(); ++k) {
+      Value* at = b_.CreateShl(b_.CreateOr(first, x_.i32(l.element_of_register(k))), x_.i32(2));
+      x_.d.store_shared({&rows[k], 1}, b_.CreateAdd(table(), at), mine);
+    }
+  }
+
+  /// Looks at the trip that the loop's variable says: where its tile begins and how much of it lies inside the array.
+  void aim(Value* trip) { o_.pointers ? aim_pointers(trip) : aim_view(); }
+
+  /// Whether rows and what lies in them begin at multiples of `bytes`; equal in all threads.
+  [[nodiscard]] Value* aligned(unsigned bytes) const { return b_.CreateICmpEQ(b_.CreateAnd(alignment_, x_.i64(bytes - 1)), x_.i64(0)); }
+
+  /// A row, i32, of which the part `known` is the number of a register: others add it to what is computed once.
+  struct Row {
+    Value* address;  ///< i64
+    Value* bytes;    ///< i32, that there are
+  };
+  [[nodiscard]] Row row(Value* thread, uint32_t known) const {
+    Value* n = known ? b_.CreateAdd(thread, x_.i32(known)) : thread;
+    Value* there = b_.CreateICmpULT(n, rows_);
+    Value* address = base_;
+    if (o_.chosen != kNone) {
+      Value* chosen = b_.CreateZExt(x_.d.load_shared(b_.getInt32Ty(), 1, b_.CreateAdd(table(), b_.CreateShl(n, x_.i32(2))))[0], b_.getInt64Ty());
+      there = b_.CreateICmpULT(chosen, extent_);
+      address = b_.CreateAdd(address, b_.CreateMul(chosen, stride_));
+    } else if (!o_.pointers) {
+      address = b_.CreateAdd(b_.CreateAdd(address, b_.CreateMul(b_.CreateZExt(thread, b_.getInt64Ty()), stride_)), b_.CreateMul(stride_, x_.i64(known)));
+    } else {
+      for (const auto& [start, step] : moves_) {
+        Value* move = b_.CreateAdd(start, b_.CreateMul(b_.CreateZExtOrTrunc(n, step->getType()), step));
+        address = b_.CreateAdd(address, b_.CreateMul(b_.CreateSExt(move, b_.getInt64Ty()), x_.i64(bytes_per_element_)));
+      }
+    }
+    return {address, b_.CreateSelect(there, bytes_, x_.i32(0))};
+  }
+
+ private:
+  [[nodiscard]] Value* table() const { return b_.CreateAdd(x_.shared_base(), x_.i32(o_.table)); }
+
+  void aim_view() {
+    const ValueId view = x_.f.operand(o_.load, 0);
+    const Type& type = x_.m.types.get(x_.f.type(view));
+    const bool gathers = o_.chosen != kNone;
+    const Lowering::View& v = x_.view(view);
+    const auto index = x_.f.group(o_.load, 1);
+    llvm::Type* i64 = b_.getInt64Ty();
+    Value *base = v.base, *alignment = v.base, *inside = b_.getTrue();
+    Value* left[2] = {nullptr, nullptr};
+    for (size_t k = 0; k < type.shape.size(); ++k) {
+      const auto d = gathers ? k : static_cast<size_t>(type.dim_map[k]);
+      const bool inner = static_cast<int>(k) == o_.inner, outer = static_cast<int>(k) == o_.outer;
+      Value* stride = b_.CreateMul(v.strides[d], x_.i64(bytes_per_element_));
+      if (!inner) alignment = b_.CreateOr(alignment, stride);
+      if (outer) stride_ = stride;
+      if (outer && gathers) {
+        extent_ = v.shape[d];
+        left[1] = x_.i32(o_.rows);
+        continue;
+      }
+      Value* n = b_.CreateZExtOrTrunc(x_.scalar(index[k]), i64);
+      // Beyond 2^40 tiles every array has ended; the product then stays within 64 bits.
+      n = b_.CreateSelect(b_.CreateICmpULT(n, x_.i64(int64_t{1} << 40)), n, x_.i64(int64_t{1} << 40));
+      Value* start = b_.CreateMul(n, x_.i64(gathers ? 1 : type.shape[k]));
+      inside = b_.CreateAnd(inside, b_.CreateICmpULT(start, v.shape[d]));
+      base = b_.CreateAdd(base, b_.CreateMul(start, stride));
+      if (inner && gathers) alignment = b_.CreateOr(alignment, b_.CreateMul(start, stride));  // counts elements
+      if (!inner && !outer) continue;
+      Value* rest = b_.CreateSub(v.shape[d], start);
+      rest = b_.CreateSelect(b_.CreateICmpULT(rest, x_.i64(type.shape[k])), rest, x_.i64(type.shape[k]));
+      left[inner ? 0 : 1] = b_.CreateTrunc(rest, b_.getInt32Ty());
+    }
+    // A tile that begins outside has no elements.
+    rows_ = left[1];
+    bytes_ = b_.CreateSelect(inside, b_.CreateMul(left[0], x_.i32(bytes_per_element_)), x_.i32(0));
+    base_ = base;
+    alignment_ = alignment;
+  }
+
+  void aim_pointers(Value* trip) {
+    const PointerLoad& load = *o_.pointers;
+    const auto shape = x_.shape(x_.f.result(o_.load));
+    const auto number = [&](int n, unsigned bits) { return value_of(x_, load.scalars, n, bits); };
+    const auto moved = [&](Value* by) { return b_.CreateMul(b_.CreateSExt(by, b_.getInt64Ty()), x_.i64(bytes_per_element_)); };
+    base_ = x_.scalar(load.pointers.base);
+    for (const AffineTile& t : load.pointers.trips) base_ = b_.CreateAdd(base_, b_.CreateMul(moved(number(t.start, t.bits)), b_.CreateZExt(trip, b_.getInt64Ty())));
+    moves_.clear();
+    for (const AffineTile& t : load.pointers.moves)
+      if (t.splat()) base_ = b_.CreateAdd(base_, moved(number(t.start, t.bits)));
+    alignment_ = base_;
+    for (const AffineTile& t : load.pointers.moves) {
+      if (t.splat()) continue;
+      Value *start = number(t.start, t.bits), *step = number(t.step[static_cast<size_t>(o_.outer)], t.bits);
+      moves_.emplace_back(start, step);
+      alignment_ = b_.CreateOr(alignment_, b_.CreateOr(moved(start), moved(step)));
+    }
+    // Masks count from the first element of the tile.
+    Value* left[2] = {x_.i64(shape[static_cast<size_t>(o_.inner)]), x_.i64(shape[static_cast<size_t>(o_.outer)])};
+    Value* none = b_.getFalse();
+    for (const AffineLimit& l : load.limits) {
+      const auto wide = [&](int n) { return b_.CreateSExt(number(n, l.bits), b_.getInt64Ty()); };
+      Value* rest = b_.CreateSub(wide(l.limit), wide(l.start));
+      rest = b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i64(0)), x_.i64(0), rest);
+      const int dim = static_cast<int>(l.dim);
+      if (dim != o_.inner && dim != o_.outer) {
+        none = b_.CreateOr(none, b_.CreateICmpEQ(rest, x_.i64(0)));
+        continue;
+      }
+      Value*& least = left[dim == o_.outer];
+      least = b_.CreateSelect(b_.CreateICmpSLT(rest, least), rest, least);
+    }
+    rows_ = b_.CreateTrunc(left[1], b_.getInt32Ty());
+    bytes_ = b_.CreateSelect(none, x_.i32(0), b_.CreateMul(b_.CreateTrunc(left[0], b_.getInt32Ty()), x_.i32(bytes_per_element_)));
+  }
+
+  Lowering& x_;
+  llvm::IRBuilder<>& b_;
+  const RingPlan::Operand& o_;
+  const unsigned bytes_per_element_;
+  // Of the trip at hand.
+  Value *base_ = nullptr, *stride_ = nullptr, *extent_ = nullptr, *rows_ = nullptr, *bytes_ = nullptr, *alignment_ = nullptr;
+  std::vector<std::pair<Value*, Value*>> moves_;
+};
+
+/// Copies of one operand into a stage, of `piece` bytes each: piece number p lies in row p / pieces of a row, threads first.
 class StageCopy {
  public:
-  StageCopy(Lowering& x, const RingPlan& r, const RingPlan::Operand& o)
-      : x_(x), b_(x.b), o_(o), view_(x.f.operand(o.load, 0)), type_(x.m.types.get(x.f.type(view_))),
-        element_bytes_(r.element_bytes), row_pieces_(o.row_bytes * o.panels / kPiece), threads_(x.plan.threads()) {
-    const uint32_t all = o.bytes() / kPiece;
+  StageCopy(Lowering& x, const RingPlan& r, const RingPlan::Operand& o, const TileSource& source, unsigned piece)
+      : x_(x), b_(x.b), o_(o), source_(source), piece_(piece), element_bytes_(r.element_bytes), row_pieces_(o.row_bytes * o.panels / piece), threads_(x.plan.threads()) {
+    const uint32_t all = o.bytes() / piece;
     count_ = std::max(1u, all / threads_);
     if (all < threads_) some_ = b_.CreateICmpULT(x.thread(), x.i32(all));
     place_ = place(x.thread());
@@ -30,130 +178,171 @@ class StageCopy {
   /// Copies of each thread.
   [[nodiscard]] unsigned count() const { return count_; }
 
-  /// Looks at the trip that the loop's variable says: where its tile begins and how much of it lies inside the array. `stage` is to be filled.
-  void aim(Value* stage) {
-    stage_ = b_.CreateAdd(stage, x_.i32(o_.offset));
-    const Lowering::View& v = x_.view(view_);
-    const auto index = x_.f.group(o_.load, 1);
-    llvm::Type* i64 = b_.getInt64Ty();
-    Value *base = v.base, *alignment = v.base, *inside = b_.getTrue();
-    Value* left[2] = {nullptr, nullptr};
-    for (size_t k = 0; k < type_.shape.size(); ++k) {
-      const auto d = static_cast<size_t>(type_.dim_map[k]);
-      const bool inner = static_cast<int>(k) == o_.inner, outer = static_cast<int>(k) == o_.outer;
-      Value* n = b_.CreateZExtOrTrunc(x_.scalar(index[k]), i64);
-      // Beyond 2^40 tiles every array has ended; the product then stays within 64 bits.
-      n = b_.CreateSelect(b_.CreateICmpULT(n, x_.i64(int64_t{1} << 40)), n, x_.i64(int64_t{1} << 40));
-      Value* start = b_.CreateMul(n, x_.i64(type_.shape[k]));
-      Value* begun = b_.CreateICmpULT(start, v.shape[d]);
-      inside = b_.CreateAnd(inside, begun);
-      Value* stride = b_.CreateMul(v.strides[d], x_.i64(element_bytes_));
-      base = b_.CreateAdd(base, b_.CreateMul(start, stride));
-      if (!inner) alignment = b_.CreateOr(alignment, stride);
-      if (outer) stride_ = stride;
-      if (!inner && !outer) continue;
-      Value* rest = b_.CreateSub(v.shape[d], start);
-      rest = b_.CreateSelect(b_.CreateICmpULT(rest, x_.i64(type_.shape[k])), rest, x_.i64(type_.shape[k]));
-      left[inner ? 0 : 1] = b_.CreateTrunc(rest, b_.getInt32Ty());
-    }
-    // A tile that begins outside has no rows.
-    rows_ = b_.CreateSelect(inside, left[1], x_.i32(0));
-    bytes_ = b_.CreateMul(left[0], x_.i32(element_bytes_));
-    base_ = base;
-    aligned_ = b_.CreateICmpEQ(b_.CreateAnd(alignment, x_.i64(kPiece - 1)), x_.i64(0));
-  }
-
-  /// Where the array's address and strides let cp.async take 16 bytes; equal in all threads.
-  [[nodiscard]] Value* aligned() const { return aligned_; }
-
-  /// Starts the copies first .. last - 1 of this thread where `when` is true.
-  void start(unsigned first, unsigned last, Value* when) {
-    if (some_) when = b_.CreateAnd(when, some_);
+  /// Starts the copies first .. last - 1 of this thread into `stage` where `when` is true.
+  void start(Value* stage, unsigned first, unsigned last, Value* when) {
+    if (some_) when = when ? b_.CreateAnd(when, some_) : some_;
     if (first == 0) {
       // Computed anew in each trip: kept all through the loop, the masks and addresses of all copies would fill the registers.
       Value* thread = x_.d.opaque(x_.thread());
       row_ = b_.CreateUDiv(thread, x_.i32(row_pieces_));
-      byte_ = b_.CreateMul(b_.CreateURem(thread, x_.i32(row_pieces_)), x_.i32(kPiece));
-      Value* offset = b_.CreateAdd(b_.CreateMul(b_.CreateZExt(row_, b_.getInt64Ty()), stride_), b_.CreateZExt(byte_, b_.getInt64Ty()));
-      address_ = b_.CreateAdd(base_, offset);
-      sizes_.clear();
+      byte_ = b_.CreateMul(b_.CreateURem(thread, x_.i32(row_pieces_)), x_.i32(piece_));
     }
+    Value* to = b_.CreateAdd(stage, x_.i32(o_.offset));
     for (unsigned j = first; j < last; ++j) {
       // The number's parts have different bits, and so have rows, bytes and places made of them.
-      const uint32_t number = j * threads_, row = number / row_pieces_, byte = number % row_pieces_ * kPiece;
-      Value*& size = sizes_[byte];
-      if (!size) {
-        Value* rest = b_.CreateSub(bytes_, b_.CreateAdd(byte_, x_.i32(byte)));
-        rest = b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(0)), x_.i32(0), rest);
-        size = b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(kPiece)), rest, x_.i32(kPiece));
-      }
-      Value* mine = b_.CreateSelect(b_.CreateICmpULT(b_.CreateAdd(row_, x_.i32(row)), rows_), size, x_.i32(0));
-      Value* from = b_.CreateAdd(address_, b_.CreateAdd(b_.CreateMul(stride_, x_.i64(row)), x_.i64(byte)));
-      x_.d.cp_async(target(place_, number), from, kPiece, mine, when);
+      const uint32_t number = j * threads_, row = number / row_pieces_, byte = number % row_pieces_ * piece_;
+      const TileSource::Row at = source_.row(row_, row);
+      x_.d.cp_async(target(to, number), b_.CreateAdd(at.address, b_.CreateAdd(b_.CreateZExt(byte_, b_.getInt64Ty()), x_.i64(byte))), piece_,
+                    size(at.bytes, b_.CreateAdd(byte_, x_.i32(byte))), when);
     }
   }
 
-  /// The same copies for any alignment, element by element, done on return.
-  void copy_elements() {
-    llvm::Type* word = b_.getIntNTy(8 * element_bytes_);
-    const auto body = [&](Value* j) {
-      Value* number = b_.CreateAdd(b_.CreateMul(j, x_.i32(threads_)), x_.thread());
-      Value *row = b_.CreateUDiv(number, x_.i32(row_pieces_)), *byte = b_.CreateMul(b_.CreateURem(number, x_.i32(row_pieces_)), x_.i32(kPiece));
-      Value* from = b_.CreateAdd(base_, b_.CreateAdd(b_.CreateMul(b_.CreateZExt(row, b_.getInt64Ty()), stride_), b_.CreateZExt(byte, b_.getInt64Ty())));
-      Value* in_row = b_.CreateICmpULT(row, rows_);
-      Values words(kPiece / 4, x_.i32(0));
-      for (unsigned at = 0; at < kPiece; at += element_bytes_) {
-        Value* in = b_.CreateAnd(in_row, b_.CreateICmpULT(b_.CreateAdd(byte, x_.i32(at)), bytes_));
-        Value* v = x_.d.load_global(word, 1, b_.CreateAdd(from, x_.i64(at)), MemOrder::Weak, MemScope::Device, in)[0];
-        words[at / 4] = b_.CreateOr(words[at / 4], b_.CreateShl(b_.CreateZExt(v, b_.getInt32Ty()), 8 * (at % 4)));
-      }
-      x_.d.store_shared(words, b_.CreateAdd(stage_, place(number)));
-    };
-    const auto all = [&] { x_.loop(count_, body); };
-    some_ ? x_.if_then(some_, all) : all();
+  /// All copies of this thread, in a loop.
+  void start_all(Value* stage) {
+    in_turn(1, [&](Value* number) {
+      const auto [row, byte] = split(number);
+      const TileSource::Row at = source_.row(row, 0);
+      x_.d.cp_async(b_.CreateAdd(b_.CreateAdd(stage, x_.i32(o_.offset)), place(number)), b_.CreateAdd(at.address, b_.CreateZExt(byte, b_.getInt64Ty())), piece_, size(at.bytes, byte));
+    });
+  }
+
+  /// The same, element by element for any alignment, done on return. Several pieces are under way at a time.
+  void copy_elements(Value* stage) {
+    llvm::Type* type = b_.getIntNTy(8 * element_bytes_);
+    llvm::Type* word = b_.getIntNTy(8 * piece_);
+    std::vector<std::pair<Value*, Value*>> made;
+    const unsigned together = std::min(count_, kTogether * element_bytes_ / piece_);
+    in_turn(
+        together,
+        [&](Value* number) {
+          const auto [row, byte] = split(number);
+          const TileSource::Row at = source_.row(row, 0);
+          Value* from = b_.CreateAdd(at.address, b_.CreateZExt(byte, b_.getInt64Ty()));
+          Value* all = nullptr;
+          for (unsigned e = 0; e < piece_; e += element_bytes_) {
+            Value* in = b_.CreateICmpULT(b_.CreateAdd(byte, x_.i32(e)), at.bytes);
+            Value* v = b_.CreateZExt(x_.d.load_global(type, 1, b_.CreateAdd(from, x_.i64(e)), MemOrder::Weak, MemScope::Device, in)[0], word);
+            all = all ? b_.CreateOr(all, b_.CreateShl(v, 8 * e)) : v;
+          }
+          made.emplace_back(all, b_.CreateAdd(b_.CreateAdd(stage, x_.i32(o_.offset)), place(number)));
+        },
+        [&] {
+          for (auto& [value, to] : made) x_.d.store_shared({&value, 1}, to);
+          made.clear();
+        });
   }
 
  private:
+  static constexpr unsigned kTogether = 16;  // loads
+
+  /// `one` for the number of each piece of this thread, `together` of them in one trip of a loop, with `then` behind them.
+  void in_turn(unsigned together, const std::function<void(Value*)>& one, const std::function<void()>& then = {}) {
+    const auto all = [&] {
+      x_.loop(count_ / together, [&](Value* j) {
+        for (unsigned k = 0; k < together; ++k) one(b_.CreateAdd(b_.CreateMul(b_.CreateAdd(b_.CreateMul(j, x_.i32(together)), x_.i32(k)), x_.i32(threads_)), x_.thread()));
+        if (then) then();
+      });
+    };
+    some_ ? x_.if_then(some_, all) : all();
+  }
+  std::pair<Value*, Value*> split(Value* number) { return {b_.CreateUDiv(number, x_.i32(row_pieces_)), b_.CreateMul(b_.CreateURem(number, x_.i32(row_pieces_)), x_.i32(piece_))}; }
+
+  /// How much of a piece at `byte` there is in a row of `bytes`.
+  Value* size(Value* bytes, Value* byte) {
+    Value* rest = b_.CreateSub(bytes, byte);
+    rest = b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(0)), x_.i32(0), rest);
+    return b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(piece_)), rest, x_.i32(piece_));
+  }
+
   /// Offset of a piece from the operand's part of the stage: panels of rows, whose address bits 4.. are exchanged with bits 7...
   Value* place(Value* number) {
-    const uint32_t in_panel = o_.row_bytes / kPiece;
+    const uint32_t in_panel = o_.row_bytes / piece_;
     Value *row = b_.CreateUDiv(number, x_.i32(row_pieces_)), *column = b_.CreateURem(number, x_.i32(row_pieces_));
     Value* at = b_.CreateMul(b_.CreateUDiv(column, x_.i32(in_panel)), x_.i32(o_.panel_bytes()));
     at = b_.CreateAdd(at, b_.CreateMul(row, x_.i32(o_.row_bytes)));
-    at = b_.CreateAdd(at, b_.CreateMul(b_.CreateURem(column, x_.i32(in_panel)), x_.i32(kPiece)));
+    at = b_.CreateAdd(at, b_.CreateMul(b_.CreateURem(column, x_.i32(in_panel)), x_.i32(piece_)));
     return b_.CreateXor(at, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(at, x_.i32(7)), x_.i32((1u << o_.swizzle()) - 1)), x_.i32(4)));
   }
   /// Address of the piece with the thread's number and `number`, which have different bits: only bits 4 to 6 of their places meet.
-  Value* target(Value* thread_place, uint32_t number) {
-    const uint32_t row = number / row_pieces_, column = number % row_pieces_, in_panel = o_.row_bytes / kPiece;
-    uint32_t at = column / in_panel * o_.panel_bytes() + row * o_.row_bytes + column % in_panel * kPiece;
+  Value* target(Value* to, uint32_t number) {
+    const uint32_t row = number / row_pieces_, column = number % row_pieces_, in_panel = o_.row_bytes / piece_;
+    uint32_t at = column / in_panel * o_.panel_bytes() + row * o_.row_bytes + column % in_panel * piece_;
     at ^= (at >> 7 & ((1u << o_.swizzle()) - 1)) << 4;
     const uint32_t meeting = at & 0x70;
-    Value* thread = meeting != 0 ? b_.CreateXor(thread_place, x_.i32(meeting)) : thread_place;
-    return b_.CreateAdd(b_.CreateAdd(stage_, thread), x_.i32(at - meeting));
+    Value* thread = meeting != 0 ? b_.CreateXor(place_, x_.i32(meeting)) : place_;
+    return b_.CreateAdd(b_.CreateAdd(to, thread), x_.i32(at - meeting));
   }
 
   Lowering& x_;
   llvm::IRBuilder<>& b_;
   const RingPlan::Operand& o_;
-  const ValueId view_;
-  const Type& type_;
-  const unsigned element_bytes_, row_pieces_, threads_;
+  const TileSource& source_;
+  const unsigned piece_, element_bytes_, row_pieces_, threads_;
   unsigned count_ = 1;
   Value* some_ = nullptr;                                       // the threads that copy; nullptr: all
   Value* place_ = nullptr;
-  // Of the trip at hand.
-  Value *stage_ = nullptr, *base_ = nullptr, *stride_ = nullptr, *rows_ = nullptr, *bytes_ = nullptr, *aligned_ = nullptr;
-  Value *row_ = nullptr, *byte_ = nullptr, *address_ = nullptr;
-  std::map<uint32_t, Value*> sizes_;
+  Value *row_ = nullptr, *byte_ = nullptr;                      // of the trip at hand
+};
+
+/// An operand's way into the stages: pieces of 16 bytes where addresses allow it, else of 8 or 4, else elements.
+class OperandCopy {
+ public:
+  OperandCopy(Lowering& x, const RingPlan& r, const RingPlan::Operand& o) : x_(x), o_(o), source_(x, r, o), wide_(x, r, o, source_, kPiece) {
+    const unsigned word = std::max(4u, r.element_bytes);
+    if (word < 8) pieces_.emplace_back(8, StageCopy(x, r, o, source_, 8));
+    pieces_.emplace_back(word, StageCopy(x, r, o, source_, word));
+  }
+  OperandCopy(const OperandCopy&) = delete;
+  OperandCopy& operator=(const OperandCopy&) = delete;
+
+  [[nodiscard]] unsigned count() const { return wide_.count(); }
+  void prepare() { source_.prepare(); }
+  /// What cannot be copied 16 bytes at a time is copied here, where `there` is true. Gives where copies of 16 bytes are left to start.
+  Value* aim(Value* trip, Value* stage, Value* there) {
+    x_.d.site = o_.load;
+    stage_ = stage;
+    source_.aim(trip);
+    Value* aligned = source_.aligned(kPiece);
+    x_.if_then(x_.b.CreateAnd(there, x_.b.CreateNot(aligned)), [&] { narrow(0); });
+    return x_.b.CreateAnd(there, aligned);
+  }
+  void start(unsigned first, unsigned last, Value* when) {
+    x_.d.site = o_.load;
+    wide_.start(stage_, first, last, when);
+  }
+
+ private:
+  void narrow(size_t k) {
+    if (k == pieces_.size()) return pieces_.back().second.copy_elements(stage_);
+    x_.if_then(source_.aligned(pieces_[k].first), [&] { pieces_[k].second.start_all(stage_); }, [&] { narrow(k + 1); });
+  }
+
+  Lowering& x_;
+  const RingPlan::Operand& o_;
+  TileSource source_;
+  StageCopy wide_;
+  std::vector<std::pair<unsigned, StageCopy>> pieces_;
+  Value* stage_ = nullptr;
 };
 
 /// The whole loop.
 class CopyRing {
  public:
-  CopyRing(Lowering& x, InstId i, const RingPlan& r)
-      : x_(x), b_(x.b), i_(i), r_(r), trips_(loop_trips(x, i)), fragments_(x, r), a_(x, r, r.a), bb_(x, r, r.b),
+  /// `shared`: other warps may still use shared memory.
+  CopyRing(Lowering& x, InstId i, const RingPlan& r, bool shared)
+      : x_(x), b_(x.b), i_(i), r_(r), trips_(loop_trips(x, i)), a_(x, r, r.a), bb_(x, r, r.b),
         first_(b_.CreateAdd(x.shared_base(), x.i32(RingPlan::kFirstStage))), end_(b_.CreateAdd(first_, x.i32(r.stages * r.stage_bytes))) {
+    if (r.a.chosen != kNone || r.b.chosen != kNone) {
+      if (shared) x.barrier();
+      for (OperandCopy* c : {&a_, &bb_}) c->prepare();
+      x.barrier();
+    }
+    if (!r.sync) {
+      const ValueId init = x.f.operands(i)[3 + r.carried];
+      if (!x.is_zero(init)) init_ = x.get(init, x.plan.mma.at(r.mma).result);
+      return;
+    }
+    fragments_.emplace(x, r);
     for (Value* v : x.get(x.f.operands(i)[3 + r.carried], x.plan.mma.at(r.mma).result)) {
       acc_.push_back(x.var(v->getType()));
       x.store(acc_.back(), v);
@@ -161,6 +350,7 @@ class CopyRing {
   }
 
   void run() {
+    if (!r_.sync) return multiply_by_group();
     x_.if_then(b_.CreateICmpNE(trips_.count, x_.i32(0)), [&] { multiply(); });
   }
 
@@ -175,30 +365,30 @@ class CopyRing {
   }
 
  private:
-  /// Makes ready to fill `stage` for a trip, which may lie beyond the last: then nothing is copied. True where there is something to copy by
-  /// cp.async; what it cannot take is copied at once.
-  Value* aim(Value* trip, Value* stage) {
+  /// Makes ready to fill `stage` for a trip, which may lie beyond the last: then nothing is copied. What cp.async cannot take 16 bytes at a
+  /// time is copied at once; gives where A and B are left to start.
+  std::pair<Value*, Value*> aim(Value* trip, Value* stage) {
     Value* there = b_.CreateICmpULT(trip, trips_.count);
     Value* known = b_.CreateSelect(there, trip, b_.CreateSub(trips_.count, x_.i32(1)));
     llvm::Type* type = trips_.lower->getType();
     x_.set(x_.f.region(i_).first_arg, {b_.CreateAdd(trips_.lower, b_.CreateMul(b_.CreateZExtOrTrunc(known, type), trips_.step))});
     for (const InstId k : r_.index_slice) ok_ = ok_ && x_.one(k);
-    for (StageCopy* c : {&a_, &bb_}) c->aim(stage);
-    Value* aligned = b_.CreateAnd(a_.aligned(), bb_.aligned());
-    x_.d.site = r_.a.load;
-    x_.if_then(b_.CreateAnd(there, b_.CreateNot(aligned)), [&] {
-      for (StageCopy* c : {&a_, &bb_}) c->copy_elements();
-    });
-    return b_.CreateAnd(there, aligned);
+    if (r_.condition != kNone) {
+      Value* holds = b_.CreateZExtOrTrunc(x_.scalar(r_.condition), b_.getInt1Ty());
+      there = b_.CreateAnd(there, holds);
+      Value* bit = b_.CreateAnd(trip, x_.i32(31));  // also beyond the last trip, whose own stays
+      Value* others = b_.CreateAnd(x_.load(*products_), b_.CreateNot(b_.CreateShl(x_.i32(1), bit)));
+      x_.store(*products_, b_.CreateOr(others, b_.CreateShl(b_.CreateZExt(there, b_.getInt32Ty()), bit)));
+    }
+    Value* a = a_.aim(known, stage, there);
+    return {a, bb_.aim(known, stage, there)};
   }
 
   /// Starts the share of step `k` of all `steps` of a trip's copies.
-  void start(unsigned k, unsigned steps, Value* when) {
+  void start(unsigned k, unsigned steps, std::pair<Value*, Value*> when) {
     const unsigned all = a_.count() + bb_.count(), from = k * all / steps, to = (k + 1) * all / steps;
-    x_.d.site = r_.a.load;
-    if (from < a_.count()) a_.start(from, std::min(to, a_.count()), when);
-    x_.d.site = r_.b.load;
-    if (to > a_.count()) bb_.start(std::max(from, a_.count()) - a_.count(), to - a_.count(), when);
+    if (from < a_.count()) a_.start(from, std::min(to, a_.count()), when.first);
+    if (to > a_.count()) bb_.start(std::max(from, a_.count()) - a_.count(), to - a_.count(), when.second);
   }
 
   Value* following(Value* stage) {
@@ -224,9 +414,9 @@ class CopyRing {
 
   void multiply() {
     llvm::Type* i32 = b_.getInt32Ty();
-    const bool ahead = !fragments_.gathers();  // fragments that are gathered are too many to be read early
+    const bool ahead = fragments_->early();  // fragments that are gathered are too many for that
     x_.loop(r_.stages - 1, [&](Value* trip) {
-      Value* when = aim(trip, b_.CreateAdd(first_, b_.CreateMul(trip, x_.i32(r_.stage_bytes))));
+      const auto when = aim(trip, b_.CreateAdd(first_, b_.CreateMul(trip, x_.i32(r_.stage_bytes))));
       start(0, 1, when);
       x_.d.cp_async_commit();
     });
@@ -238,17 +428,17 @@ class CopyRing {
     x_.d.barrier();
     x_.d.site = r_.mma;
     StageFragments::Step shape;
-    if (ahead) keep(shape = fragments_.load(first_, 0));
+    if (ahead) keep(shape = fragments_->load(first_, 0));
     llvm::BasicBlock *top = x_.block("ring"), *done = x_.block("drained");
     b_.CreateBr(top);
     b_.SetInsertPoint(top);
     Value *trip = x_.load(trip_var), *from = x_.load(read_var), *fill = x_.load(fill_var);
     Value* next_trip = b_.CreateAdd(trip, x_.i32(1));
     Value* more = b_.CreateICmpULT(next_trip, trips_.count);
-    Value* when = aim(b_.CreateAdd(trip, x_.i32(r_.stages - 1)), fill);
+    const auto when = aim(b_.CreateAdd(trip, x_.i32(r_.stages - 1)), fill);
     // Beyond the last trip the fragments at hand are read once more, and dropped.
     Value* next = b_.CreateSelect(more, following(from), from);
-    const unsigned steps = fragments_.steps();
+    const unsigned steps = fragments_->steps();
     if (ahead) {
       Values acc;
       for (const auto& v : acc_) acc.push_back(x_.load(v));
@@ -257,8 +447,8 @@ class CopyRing {
         start(k, steps, when);
         if (k + 1 == steps) turn();
         x_.d.site = r_.mma;
-        StageFragments::Step then = k + 1 < steps ? fragments_.load(from, k + 1) : fragments_.load(next, 0);
-        fragments_.multiply(now, acc);
+        StageFragments::Step then = k + 1 < steps ? fragments_->load(from, k + 1) : fragments_->load(next, 0);
+        fragments_->multiply(now, acc);
         now = std::move(then);
       }
       keep(now);
@@ -266,7 +456,7 @@ class CopyRing {
     } else {
       start(0, 1, when);
       x_.d.site = r_.mma;
-      fragments_.stage(from, acc_);
+      fragments_->stage(from, acc_);
       turn();
     }
     x_.store(trip_var, next_trip);
@@ -275,6 +465,96 @@ class CopyRing {
     b_.CreateCondBr(more, top, done);
     b_.SetInsertPoint(done);
     x_.d.cp_async_wait(0);
+  }
+
+  /// Products by wgmma. At the top of a trip all warps have ended the products of the trip before the last one (with few stages, of the last
+  /// one), whose stage is filled while the trip's own products run. The products have one way in and one way out (see multiply_by_group()).
+  void multiply_by_group() {
+    llvm::Type* i32 = b_.getInt32Ty();
+    HopperOps& h = *hopper_ops(x_.d);
+    const unsigned lag = r_.stages >= 4 ? 1 : 0, ahead = r_.stages - 1 - lag;
+    const unsigned blocks = 1u << (r_.p_bits() - 6 - r_.p_groups()), n = 1u << (r_.q_bits() - r_.q_groups()), steps = r_.k_steps();
+    const MmaKind kind = r_.element == ElementType::BF16 ? MmaKind::BF16F32 : MmaKind::F16F32;
+    const bool conditional = r_.condition != kNone, from_zero = init_.empty() && !conditional;
+    std::vector<WgmmaAccumulator> acc;
+    for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(kind, n));
+    std::vector<WgmmaAccumulator*> in_flight;
+    for (auto& a : acc) in_flight.push_back(&a);
+    const size_t regs = acc[0].registers();
+    if (init_.empty() && conditional) init_.assign(blocks * regs, llvm::Constant::getNullValue(b_.getFloatTy()));
+    if (conditional) {
+      products_ = x_.var(i32);
+      x_.store(*products_, x_.i32(0));
+    }
+    acc_.resize(blocks * regs);
+    for (auto& v : acc_) v = x_.var(b_.getFloatTy());
+    const Walk wp = walk(r_.p(), 64), wq = walk(r_.q(), n);
+    Value* group = h.warp_uniform(b_.CreateLShr(x_.warp(), x_.i32(2)));
+    const auto share = [&](unsigned groups, uint32_t bytes) { return groups ? b_.CreateMul(group, x_.i32(bytes)) : static_cast<Value*>(x_.i32(0)); };
+    Value* my_p = b_.CreateAdd(x_.i32(r_.p().offset), share(r_.p_groups(), wp.block * blocks));
+    Value* my_q = b_.CreateAdd(x_.i32(r_.q().offset), share(r_.q_groups(), wq.block));
+
+    llvm::BasicBlock *enter = x_.block("products"), *skip = x_.block("no.products"), *after = x_.block("after.products");
+    b_.CreateCondBr(b_.CreateICmpNE(trips_.count, x_.i32(0)), enter, skip);
+    b_.SetInsertPoint(skip);
+    for (size_t k = 0; k < acc_.size(); ++k) x_.store(acc_[k], from_zero ? llvm::Constant::getNullValue(b_.getFloatTy()) : init_[k]);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(enter);
+    for (unsigned k = 0; k < blocks; ++k) {
+      if (from_zero)
+        h.wgmma_forget(acc[k]);
+      else
+        h.wgmma_write(acc[k], std::span(init_).subspan(k * regs, regs));
+    }
+    x_.loop(ahead, [&](Value* trip) {
+      start(0, 1, aim(trip, b_.CreateAdd(first_, b_.CreateMul(trip, x_.i32(r_.stage_bytes)))));
+      x_.d.cp_async_commit();
+    });
+    const Lowering::Var trip_var = x_.var(i32), read_var = x_.var(i32), fill_var = x_.var(i32);
+    x_.store(trip_var, x_.i32(0));
+    x_.store(read_var, first_);
+    x_.store(fill_var, b_.CreateAdd(first_, x_.i32(ahead * r_.stage_bytes)));
+    llvm::BasicBlock *top = x_.block("ring"), *done = x_.block("drained");
+    b_.CreateBr(top);
+    b_.SetInsertPoint(top);
+    Value *trip = x_.load(trip_var), *from = x_.load(read_var), *fill = x_.load(fill_var);
+    x_.d.site = r_.mma;
+    x_.d.cp_async_wait(ahead - 1);
+    h.fence_proxy_async(true);
+    x_.d.barrier();
+    Value* earlier = b_.CreateICmpNE(trip, x_.i32(0));
+    h.wgmma_fence();
+    const auto products = [&] {
+      Value *from_p = b_.CreateAdd(from, my_p), *from_q = b_.CreateAdd(from, my_q);
+      for (unsigned k = 0; k < steps; ++k)
+        for (unsigned m = 0; m < blocks; ++m)
+          h.wgmma(acc[m], {descriptor(x_, from_p, wp.offset(k) + m * wp.block, wp.fields), {}, r_.p().mn_major}, {descriptor(x_, from_q, wq.offset(k), wq.fields), {}, r_.q().mn_major},
+                  k == 0 && from_zero ? earlier : nullptr);
+      h.wgmma_commit();
+    };
+    if (conditional) {
+      // Trips without products have a group all the same: the waits count them.
+      x_.if_then(b_.CreateTrunc(b_.CreateLShr(x_.load(*products_), b_.CreateAnd(trip, x_.i32(31))), b_.getInt1Ty()), products, [&] { h.wgmma_commit(); });
+    } else {
+      products();
+    }
+    start(0, 1, aim(b_.CreateAdd(trip, x_.i32(ahead)), fill));
+    x_.d.cp_async_commit();
+    x_.d.site = r_.mma;
+    h.wgmma_wait(lag, in_flight, {});
+    Value* next = b_.CreateAdd(trip, x_.i32(1));
+    x_.store(trip_var, next);
+    x_.store(read_var, following(from));
+    x_.store(fill_var, following(fill));
+    b_.CreateCondBr(b_.CreateICmpULT(next, trips_.count), top, done);
+    b_.SetInsertPoint(done);
+    h.wgmma_wait(0, in_flight, {});
+    x_.d.cp_async_wait(0);
+    size_t at = 0;
+    for (auto& a : acc)
+      for (Value* v : h.wgmma_read(a)) x_.store(acc_[at++], v);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
   }
 
   /// The end of a trip's reads: the next trip's stage is complete for all threads.
@@ -289,17 +569,19 @@ class CopyRing {
   const InstId i_;
   const RingPlan& r_;
   const Trips trips_;
-  StageFragments fragments_;
-  StageCopy a_, bb_;
+  std::optional<StageFragments> fragments_;   // of mma.sync
+  OperandCopy a_, bb_;
   Value *first_, *end_;
   std::vector<Lowering::Var> acc_, kept_;
+  std::optional<Lowering::Var> products_;       // bit n: a trip whose number ends in these five bits has a product
+  Values init_;                                 // of accumulators of wgmma; empty: zeros
   bool ok_ = true;
 };
 
 }  // namespace
 
 bool lower_copy_ring(Lowering& x, InstId i, const RingPlan& r) {
-  CopyRing ring(x, i, r);
+  CopyRing ring(x, i, r, x.pending_.shared);
   // What the block wrote before may be what the copies read, and the stages lie where it has scratch space.
   if (x.pending_.writes || x.pending_.shared) x.barrier();
   ring.run();

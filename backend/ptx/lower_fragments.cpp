@@ -127,7 +127,12 @@ StageFragments::StageFragments(Lowering& x, const RingPlan& r) : x_(x), b_(x.b),
     Value *minor = is_b ? bit4 : bit3, *k_half = is_b ? bit3 : bit4, *first = is_b ? warp_n_ : warp_m_;
     first = is_b && !pairs() ? first : b_.CreateOr(first, b_.CreateShl(minor, x.i32(3)));
     Value *row = nullptr, *byte = nullptr;
-    if (o.mn_major) {
+    if (doubles()) {
+      // Lane 4 g + t: row or column g, K from 2 t on.
+      Value *g = b_.CreateLShr(lane, x.i32(2)), *t = b_.CreateAnd(lane, x.i32(3)), *mine = b_.CreateOr(is_b ? warp_n_ : warp_m_, g);
+      row = o.mn_major ? b_.CreateShl(t, x.i32(1)) : mine;
+      byte = o.mn_major ? b_.CreateShl(mine, x.i32(3)) : b_.CreateShl(t, x.i32(4));
+    } else if (o.mn_major) {
       row = b_.CreateOr(low, b_.CreateShl(k_half, x.i32(3)));
       byte = b_.CreateMul(first, x.i32(r.element_bytes));
     } else {
@@ -149,8 +154,39 @@ Values StageFragments::matrices(const RingPlan::Operand& o, Value* from, uint32_
   return x_.d.ldmatrix(is_b && !pair ? 2 : 4, o.mn_major, b_.CreateAdd(b_.CreateAdd(from, thread), x_.i32(at - meeting)));
 }
 
+/// Fragments of f64: slot t + 4 s of the instruction's K holds element 2 t + (s & 1) + 8 (s >> 1), in both operands alike. Where rows run along K
+/// two neighbours are read at once; where they run across it, the four rows of a lane's neighbours lie in different banks.
+Values StageFragments::of_doubles(const RingPlan::Operand& o, Value* from, uint32_t first, unsigned k, bool is_b) {
+  const auto at = [&](uint32_t row, uint32_t byte) {
+    uint32_t place = byte / o.row_bytes * o.panel_bytes() + row * o.row_bytes + byte % o.row_bytes;
+    place ^= (place >> 7 & ((1u << o.swizzle()) - 1)) << 4;
+    const uint32_t meeting = place & 0x70;
+    Value* thread = meeting != 0 ? b_.CreateXor(place_[is_b], x_.i32(meeting)) : place_[is_b];
+    return b_.CreateAdd(b_.CreateAdd(from, thread), x_.i32(place - meeting));
+  };
+  const unsigned halves = is_b ? 1 : 2;
+  Values out(4 * halves);
+  for (unsigned h = 0; h < halves; ++h) {
+    for (unsigned pair = 0; pair < 2; ++pair) {
+      Values two;
+      if (o.mn_major) {
+        for (unsigned e = 0; e < 2; ++e) two.push_back(x_.d.load_shared(b_.getInt64Ty(), 1, at(16 * k + 8 * pair + e, 8 * (first + 8 * h)))[0]);
+      } else {
+        two = x_.d.load_shared(b_.getInt64Ty(), 2, at(first + 8 * h, 128 * k + 64 * pair));
+      }
+      for (unsigned e = 0; e < 2; ++e) out[(2 * pair + e) * halves + h] = b_.CreateBitCast(two[e], b_.getDoubleTy());
+    }
+  }
+  return out;
+}
+
 StageFragments::Step StageFragments::load(Value* from, unsigned k) {
   Step s;
+  if (doubles()) {
+    for (const uint32_t m : tiles_m_) s.a.push_back(of_doubles(r_.a, from, m, k, false));
+    for (const uint32_t n : tiles_n_) s.b.push_back(of_doubles(r_.b, from, n, k, true));
+    return s;
+  }
   for (const uint32_t m : tiles_m_) s.a.push_back(rounded(r_.a, matrices(r_.a, from, m, k, false, true)));
   for (size_t n = 0; n < tiles_n_.size(); n += 2) {
     const Values both = rounded(r_.b, matrices(r_.b, from, tiles_n_[n], k, true, pairs()));
@@ -257,6 +293,7 @@ void StageFragments::product(const Values& a, const Values& bb, Values& acc, siz
     case ElementType::F16: return add(MmaKind::F16F32, a, bb);
     case ElementType::BF16: return add(MmaKind::BF16F32, a, bb);
     case ElementType::TF32: return add(MmaKind::TF32F32, a, bb);
+    case ElementType::F64: return add(MmaKind::F64, a, bb);
     case ElementType::I8: return add(integer_kind(x_, r_.mma, false), a, bb);
     default: {
       // f8 as f16: a word's two pairs become the two halves of K of one product. K is rearranged alike in both operands.

@@ -32,13 +32,15 @@ class StageFragments {
  public:
   StageFragments(Lowering& x, const RingPlan& r);
 
-  /// Fragments of 32 bytes of K: for each 16 rows of A four words, for each 8 columns of B two.
+  /// Fragments of 32 bytes of K: for each 16 rows of A four words, for each 8 columns of B two. Of f64: of 128 bytes, eight and four doubles.
   struct Step {
     std::vector<Values> a, b;
   };
-  [[nodiscard]] unsigned steps() const { return 1u << (r_.k_bits + log2_of(r_.element_bytes) - 5); }
+  [[nodiscard]] unsigned steps() const { return 1u << (r_.k_bits + log2_of(r_.element_bytes) - (doubles() ? 7 : 5)); }
   /// Whether some fragments must be gathered element by element: rows along M or N whose elements are not 16 bits wide.
-  [[nodiscard]] bool gathers() const { return r_.element_bytes != 2 && (r_.a.mn_major || r_.b.mn_major); }
+  [[nodiscard]] bool gathers() const { return r_.element_bytes != 2 && !doubles() && (r_.a.mn_major || r_.b.mn_major); }
+  /// Whether there are registers for the fragments of two steps.
+  [[nodiscard]] bool early() const { return !gathers() && (!doubles() || 8 * tiles_m_.size() + 4 * tiles_n_.size() + 2 * tiles_m_.size() * tiles_n_.size() <= 40); }
   /// `from`: shared address of the stage. Without gathering.
   [[nodiscard]] Step load(Value* from, unsigned k);
   /// accumulators += the step's products
@@ -48,6 +50,8 @@ class StageFragments {
 
  private:
   Step load_any(Value* from, Value* k);
+  [[nodiscard]] bool doubles() const { return r_.element_bytes == 8; }
+  Values of_doubles(const RingPlan::Operand& o, Value* from, uint32_t first, unsigned k, bool is_b);
   Values matrices(const RingPlan::Operand& o, Value* from, uint32_t first, unsigned k, bool is_b, bool pair);
   Value* place(const RingPlan::Operand& o, Value* from, Value* row, Value* byte);
   Values along(const RingPlan::Operand& o, Value* from, Value* first, Value* k, bool is_b, bool pair);

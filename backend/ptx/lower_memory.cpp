@@ -123,6 +123,14 @@ Values atomic_access(Lowering& x, const Layout& l, const Access& a, RmwOp op, co
   return result_wanted ? from_owner(x, l, a.element, out, bits) : out;
 }
 
+void add_access(Lowering& x, const Layout& l, const Access& a, const Values& regs) {
+  Value* mine = x.owner(l);
+  Values words;
+  for (Value* v : regs) words.push_back(to_memory(x.d, a.element, v));
+  for (unsigned r = 0; r < words.size(); r += 1u << a.run)
+    x.d.reduce_add(std::span(words).subspan(r, size_t{1} << a.run), a.element == ElementType::BF16, a.address[r], a.order, a.scope, both(x.b, mask_of(a, r), mine));
+}
+
 Values cas_access(Lowering& x, const Layout& l, const Access& a, const Values& expected, const Values& desired, unsigned bits) {
   Value* mine = x.owner(l);
   Values out(expected.size());

@@ -24,6 +24,8 @@ struct Access {
 [[nodiscard]] Values load_access(Lowering& x, const Layout& l, const Access& a, const Values& otherwise, unsigned bits);
 void store_access(Lowering& x, const Layout& l, const Access& a, const Values& regs);
 /// Old values; the registers of copies agree.
+/// Sums of floats by atomics whose results nobody wants, in runs.
+void add_access(Lowering& x, const Layout& l, const Access& a, const Values& regs);
 [[nodiscard]] Values atomic_access(Lowering& x, const Layout& l, const Access& a, RmwOp op, const Values& regs, bool result_wanted, unsigned bits);
 [[nodiscard]] Values cas_access(Lowering& x, const Layout& l, const Access& a, const Values& expected, const Values& desired, unsigned bits);
 

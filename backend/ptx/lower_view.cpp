@@ -309,17 +309,39 @@ bool worth_rearranging(Lowering& x, ValueId tile, ValueId view, const Layout& be
   return (bytes << element_bits(x.shape(tile))) <= std::max(x.free_scratch(), 32u * 1024);
 }
 
+/// Floats are added in runs, as they are stored.
+void add_view(Lowering& x, InstId i, ValueId view, ValueId value) {
+  const Layout better = memory_layout(x, value, view);
+  const bool rearrange = worth_rearranging(x, value, view, better);
+  const Layout& l = rearrange ? better : x.layout(value);
+  const Values regs = rearrange ? x.convert(x.own(value), x.element(value), x.layout(value), better, element_bits(x.shape(value))) : x.own(value);
+  const auto indices = x.f.group(i, 1);
+  ViewStart at = view_start(x, i, view, indices);
+  at.pinned = l.registers() >= 32;
+  x.order_access(i, true, true);
+  take_way(x, find_ways(x, at, view, l), [&](const Way& way) {
+    const Access a = access_by(x, way, at, view, indices);
+    const Values mine = way.steps.empty() ? regs : exchange_lanes(x, regs, at.element, way.steps);
+    add_access(x, way.layout, a, mine);
+  });
+}
+
 }  // namespace
 
 Values load_tile(Lowering& x, InstId i) {
   const ValueId r = x.f.result(i), view = x.f.operand(i, 0);
   const auto indices = x.f.group(i, 1);
-  const Layout& l = x.layout(r);
+  // A tile that meets a product's (a residual) is loaded in full lines and rearranged, where the memory for that is there: the stages of rings.
+  const Layout better = memory_layout(x, r, view);
+  const uint32_t bytes = static_cast<uint32_t>(info(x.element(r)).storage) << element_bits(x.shape(r));
+  const bool rearrange = bytes <= x.free_scratch() && worth_rearranging(x, r, view, better);
+  const Layout& l = rearrange ? better : x.layout(r);
   const ViewStart at = view_start(x, i, view, indices);
   const Values otherwise = padding(x, view, l);
   x.order_access(i, true, false);
   const auto ways = find_ways(x, at, view, l);
-  std::vector<Lowering::Var> vars = carried_vars(x, r);
+  std::vector<Lowering::Var> vars;
+  for (unsigned k = 0; k < l.registers(); ++k) vars.push_back(x.var(memory_type(x.b.getContext(), x.element(r))));
   take_way(x, ways, [&](const Way& way) {
     Values regs = load_access(x, way.layout, access_by(x, way, at, view, indices), otherwise, 0);
     if (!way.steps.empty()) regs = exchange_lanes(x, regs, at.element, way.steps);
@@ -328,7 +350,8 @@ Values load_tile(Lowering& x, InstId i) {
   const unsigned run = ways.front().run;
   if (x.own(r).empty()) x.remark(i, run > 0 ? "global loads of " + std::to_string(at.bytes << run) + " bytes" : "global loads of one element",
                                 run > 0 ? "" : "no dimension of the array has stride one along the registers");
-  return load_carried(x, r, vars);
+  const Values loaded = load_carried(x, r, vars);
+  return rearrange ? x.convert(loaded, x.element(r), better, x.layout(r), element_bits(x.shape(r))) : loaded;
 }
 
 bool lower_view(Lowering& x, InstId i) {
@@ -394,6 +417,10 @@ bool lower_view(Lowering& x, InstId i) {
     }
     default: {
       const ValueId view = f.operand(i, 0), value = f.operand(i, 2);
+      if (adds_runs(x.m, f, x.d.target, i)) {
+        add_view(x, i, view, value);
+        return true;
+      }
       const Layout& l = x.layout(value);
       const Access a = view_access(x, i, view, f.group(i, 1), l);
       const uint32_t mode = f.attr(i, static_cast<size_t>(attr_index(f.def(i), "mode")));

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "help"
 PROGRAMS = {"tileasm": os.environ["TILEASM"], "tilevm": os.environ["TILEVM"]}
 COMMANDS = {
-    "tileasm": ["as", "dis", "convert", "stats", "diff", "check", "fmt", "ops", "explain", "completions", "man"],
+    "tileasm": ["as", "dis", "convert", "stats", "diff", "check", "fmt", "ops", "explain", "random", "completions", "man"],
     "tilevm": ["run", "replay", "completions", "man"],
 }
 PAGES = [(program, command) for program in PROGRAMS for command in ["", *COMMANDS[program]]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/bench/gpu: its kernels are those of peer_set.py, valid, and right on the interpreter; table, chart and README from a recorded run;
+"""tools/bench/gpu: its kernels are those of peer_set.py and shape_set.py, valid, and right on the interpreter; table, chart and README from a recorded run;
 a whole run against a driver that executes nothing, whose results must be called wrong.
 
 Environment: TILEVM, TILEASM, BUILD_DIR, SOURCE_DIR."""
@@ -21,6 +21,7 @@ sys.path.insert(0, str(BENCH))
 try:
     import compare
     import peer_set
+    import shape_set
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)
@@ -34,13 +35,14 @@ def check(what, condition, details=""):
 
 
 def kernels():
-    done = subprocess.run([sys.executable, BENCH / "peer_set.py", "--check"], capture_output=True, text=True)
-    check("texts", done.returncode == 0, done.stderr)
+    for script in ("peer_set.py", "shape_set.py"):
+        done = subprocess.run([sys.executable, BENCH / script, "--check"], capture_output=True, text=True)
+        check(f"texts of {script}", done.returncode == 0, done.stderr)
     done = subprocess.run([TILEASM, "check", BENCH / "kernels"], capture_output=True, text=True)
     check("tileasm check", done.returncode == 0, done.stderr[-600:])
     options = argparse.Namespace(tilevm=TILEVM, plan=[], limit=120)
     seen = set()
-    for row in peer_set.build()[1]:
+    for row in peer_set.build()[1] + shape_set.build()[1]:
         if row.kernel not in seen:
             seen.add(row.kernel)
             wrong = compare.check(row, options, ("--cpu",))

@@ -15,8 +15,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TILEASM = os.environ["TILEASM"]
-VERSIONS = ("13.3", "13.4")
-TARGET = "sm_90"
+# Targets by version: what tileiras compiles for one needs a version of its time.
+TARGETS = {"13.1": "sm_100", "13.2": "sm_100", "13.3": "sm_90", "13.4": "sm_90"}
 # What a target lacks is no fault of the file; anything else that tileiras says is.
 LIMIT = re.compile(r"Incompatibility with architecture '\w+': (.*)")
 PRODUCER = re.compile(r' attributes \{producer = ("(?:[^"\\]|\\.)*")\}')
@@ -59,7 +59,8 @@ class Case:
         if done.returncode:
             if "[E0607]" not in done.stderr:
                 return self.fail("tileasm convert", done)
-            self.notes.append(f"{self.name}: not expressible: {done.stderr.splitlines()[0]}")
+            reason = next(line for line in done.stderr.splitlines() if "[E0607]" in line)
+            self.notes.append(f"{self.name}: not expressible: {reason}")
             return self
         self.written = True
         return self.check_text(code).check_compiler(code)
@@ -90,12 +91,13 @@ class Case:
         return self
 
     def check_compiler(self, code):
-        done = run(self.tileiras, f"--gpu-name={TARGET}", "-o", str(self.base) + ".cubin", code)
+        target = TARGETS[self.version]
+        done = run(self.tileiras, f"--gpu-name={target}", "-o", str(self.base) + ".cubin", code)
         if done.returncode:
             limit = LIMIT.search(done.stderr)
             if not limit:
-                return self.fail(f"tileiras refuses it for {TARGET}", done)
-            self.notes.append(f"{self.name}: tileiras refuses it for {TARGET}: {limit.group(1)}")
+                return self.fail(f"tileiras refuses it for {target}", done)
+            self.notes.append(f"{self.name}: tileiras refuses it for {target}: {limit.group(1)}")
         return self
 
 
@@ -110,7 +112,7 @@ def main():
         print(f"only {len(sources)} inputs found")
         return 1
     with tempfile.TemporaryDirectory() as folder:
-        cases = [Case(tools, s, v, pathlib.Path(folder)) for s in sources for v in VERSIONS]
+        cases = [Case(tools, s, v, pathlib.Path(folder)) for s in sources for v in TARGETS]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             cases = list(pool.map(Case.check, cases))
     for case in cases:

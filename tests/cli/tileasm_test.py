@@ -207,6 +207,30 @@ class TileasmTest(unittest.TestCase):
         self.assertEqual(done.stdout.decode(), TEXT)
         self.assertIn(b"k.tile: text, 1 entries", done.stderr)
 
+    def test_a_byte_order_mark_is_passed_over(self):
+        marked = b"\xef\xbb\xbf// of an editor\r\n" + TEXT.replace("\n", "\r\n").encode()
+        self.assertEqual(self.out("dis", "-", stdin=marked), TEXT)
+        self.assertEqual(self.out("fmt", "-", stdin=marked), "// of an editor\n" + TEXT)
+        self.file("marked", marked)
+        self.assertIn("marked: text", self.out("stats", self.folder.name))
+
+    def test_random_modules(self):
+        texts = [self.out("random", "--seed", str(seed), "--size", "30") for seed in (1, 2, 1)]
+        self.assertEqual(texts[0], texts[2])
+        self.assertNotEqual(texts[0], texts[1])
+        for text in texts[:2]:
+            self.run_tool("check", "-", stdin=text.encode())
+        self.assertTrue(texts[0].startswith("// tileasm random --seed 1 --size 30\n// tilevm FILE --grid "))
+        self.assertIn(" = mmaf ", self.out("random", "--seed", "5", "--op", "mmaf", "--op", "absi"))
+        os.mkdir(os.path.join(self.folder.name, "jobs"))
+        module, job = (os.path.join(self.folder.name, name) for name in ("x.tile", "jobs/x.json"))
+        self.run_tool("random", "--seed", "4", "--exact", "-o", module, "--job", job)
+        done = subprocess.run([os.environ["TILEVM"], "run", job], capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words, said in ((("--op", "addff"), b"did you mean 'addf'?"), (("--job", job), b"add -o FILE"),
+                            (("--seed", "-1"), b"--seed"), (("--size", "0"), b"1 to 10000")):
+            self.assertIn(said, self.run_tool("random", *words, status=2).stderr)
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())

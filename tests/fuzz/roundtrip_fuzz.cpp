@@ -19,6 +19,7 @@
 namespace {
 
 using namespace tile;
+using fuzz::within;
 
 Result<Module> read(std::span<const uint8_t> bytes, Diagnostics& diags) {
   if (is_tileirbc(bytes)) return read_tileirbc(bytes, "input", diags);
@@ -26,11 +27,14 @@ Result<Module> read(std::span<const uint8_t> bytes, Diagnostics& diags) {
   return parse_text(std::make_shared<Source>("input", std::string(bytes.begin(), bytes.end())), diags);
 }
 
-std::string print(const Module& m) { return print_text(m, {.debug_info = true}); }
+// Each step may take what its own input is worth: `size` is that of the form from which the module was read.
+std::string print(const Module& m, size_t size) {
+  return within("print_text", size, [&] { return print_text(m, {.debug_info = true}); });
+}
 
-bool is_valid(const Module& m) {
+bool is_valid(const Module& m, size_t size) {
   Diagnostics diags;
-  const bool valid = bool{validate(m, diags)};
+  const bool valid = within("validate", size, [&] { return bool{validate(m, diags)}; });
   if (valid == diags.has_errors()) std::abort();
   return valid;
 }
@@ -58,37 +62,43 @@ bool exhausted(const Diagnostics& diags) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Diagnostics diags;
-  const Result<Module> module = read(std::span(data, size), diags);
+  const Result<Module> module = within("read", size, [&] { return read(std::span(data, size), diags); });
   if (!module) return 0;
   // What the language does not allow, text need not be able to say, and tileirbc is not written from.
-  if (!is_valid(*module)) return 0;
-  const std::string text = print(*module);
+  if (!is_valid(*module, size)) return 0;
+  const std::string text = print(*module, size);
 
   diags.clear();
-  const Result<Module> parsed = parse_text(std::make_shared<Source>("text", text), diags);
+  const Result<Module> parsed =
+      within("parse_text", text.size(), [&] { return parse_text(std::make_shared<Source>("text", text), diags); });
   if (!parsed) stop("own text is rejected");
-  same("own text reads differently", text, print(*parsed));
-  if (!is_valid(*parsed)) stop("own text is not valid");
+  same("own text reads differently", text, print(*parsed, text.size()));
+  if (!is_valid(*parsed, text.size())) stop("own text is not valid");
 
   diags.clear();
-  const auto tilebc = encode_tilebc(*parsed, diags);
+  const auto tilebc = within("encode_tilebc", text.size(), [&] { return encode_tilebc(*parsed, diags); });
   if (!tilebc && !exhausted(diags)) stop("tilebc cannot be written");
   if (!tilebc) return 0;
-  const Result<Module> decoded = decode_tilebc(*tilebc, "tilebc", diags);
+  const Result<Module> decoded =
+      within("decode_tilebc", tilebc->size(), [&] { return decode_tilebc(*tilebc, "tilebc", diags); });
   if (!decoded && !exhausted(diags)) stop("own tilebc is rejected");
   if (!decoded) return 0;
-  same("own tilebc reads differently", text, print(*decoded));
-  if (!is_valid(*decoded)) stop("own tilebc is not valid");
+  same("own tilebc reads differently", text, print(*decoded, tilebc->size()));
+  if (!is_valid(*decoded, tilebc->size())) stop("own tilebc is not valid");
 
   diags.clear();
-  const auto first = write_tileirbc(*decoded, kNewestVersion, diags, {.provisional = true});
+  const auto write = [&](const Module& m, size_t module_size) {
+    return within("write_tileirbc", module_size, [&] { return write_tileirbc(m, kNewestVersion, diags, {.provisional = true}); });
+  };
+  const auto first = write(*decoded, tilebc->size());
   if (!first && !diags.has_errors()) stop("tileirbc is not written, and no reason given");
   if (!first) return 0;
-  const Result<Module> back = read_tileirbc(*first, "tileirbc", diags);
+  const Result<Module> back =
+      within("read_tileirbc", first->size(), [&] { return read_tileirbc(*first, "tileirbc", diags); });
   if (!back && !exhausted(diags)) stop("own tileirbc is rejected");
   if (!back) return 0;
-  if (!is_valid(*back)) stop("own tileirbc is not valid");
-  const auto second = write_tileirbc(*back, kNewestVersion, diags, {.provisional = true});
+  if (!is_valid(*back, first->size())) stop("own tileirbc is not valid");
+  const auto second = write(*back, first->size());
   if (!second || *second != *first) stop("tileirbc changes when it is written again");
   return 0;
 }

@@ -33,9 +33,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A quarter of the inputs, for speed; the same ones always.
   if (std::hash<std::string>{}(printed) % 4 != 0) return 0;
   diags.clear();
-  const Result<Module> again = parse_text(std::make_shared<Source>("printed", printed), diags);
+  const Result<Module> again =
+      within("parse_text of the printed text", printed.size(), [&] { return parse_text(std::make_shared<Source>("printed", printed), diags); });
   // A terminator that is missing, which only the generic form can say, comes back with the text.
-  if (valid && (!again || print_text(*again, options) != printed)) std::abort();
+  if (valid && (!again || within("print_text again", printed.size(), [&] { return print_text(*again, options); }) != printed)) std::abort();
   if (!again && !diags.has_errors()) std::abort();
   return 0;
 }

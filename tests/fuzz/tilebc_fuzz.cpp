@@ -25,9 +25,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text = within("print_text", size, [&] { return print_text(*module, {.debug_info = true}); });
   const auto bytes = within("encode_tilebc", size, [&] { return encode_tilebc(*module, diags); });
   if (!bytes) std::abort();
-  if (const auto again = decode_tilebc(*bytes, "again", diags)) {
-    const auto second = encode_tilebc(*again, diags);
-    if (!second || *second != *bytes || print_text(*again, {.debug_info = true}) != text) std::abort();
+  if (const auto again = within("decode_tilebc again", bytes->size(), [&] { return decode_tilebc(*bytes, "again", diags); })) {
+    const auto second = within("encode_tilebc again", bytes->size(), [&] { return encode_tilebc(*again, diags); });
+    const std::string printed = within("print_text again", bytes->size(), [&] { return print_text(*again, {.debug_info = true}); });
+    if (!second || *second != *bytes || printed != text) std::abort();
   } else if (code_info(diags.first_error()->code).cls != FailureClass::Exhausted) {
     std::abort();  // writing merges equal records, so a module near the limit on shared use may pass it then
   }

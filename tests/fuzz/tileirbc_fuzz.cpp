@@ -29,8 +29,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes =
       within("write_tileirbc", size, [&] { return write_tileirbc(*module, kNewestVersion, diags, {.provisional = true}); });
   if (bytes) {
-    if (const auto again = read_tileirbc(*bytes, "again", diags)) {
-      const auto second = write_tileirbc(*again, kNewestVersion, diags, {.provisional = true});
+    if (const auto again = within("read_tileirbc again", bytes->size(), [&] { return read_tileirbc(*bytes, "again", diags); })) {
+      const auto second = within("write_tileirbc again", bytes->size(),
+                                 [&] { return write_tileirbc(*again, kNewestVersion, diags, {.provisional = true}); });
       if (!second || *second != *bytes) std::abort();
     } else if (code_info(diags.first_error()->code).cls != FailureClass::Exhausted) {
       std::abort();  // writing merges equal records, so a module near the limit on shared use may pass it then

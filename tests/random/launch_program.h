@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/random/random_program.h"
+#include "vm/random/random_program.h"
 #include "vm/runtime/device.h"
 
 namespace tile::random_program {

@@ -15,7 +15,7 @@
 #include "backend/compile.h"
 #include "backend/device/device_gpu.h"
 #include "tests/random/launch_program.h"
-#include "tests/random/random_program.h"
+#include "vm/random/random_program.h"
 #include "tests/random/reduce_program.h"
 
 namespace tile::random_program {

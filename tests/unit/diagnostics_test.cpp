@@ -1,6 +1,8 @@
 // Diagnostics: codes, positions, rendering as text and JSON, suggestions.
 #include "vm/base/diagnostics.h"
 
+#include "vm/base/diagnostic_limits.h"
+
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -124,6 +126,75 @@ TEST_CASE("errors and warnings past the limit are not kept") {
   CHECK(d.error_count() == 10);
   CHECK(d.all().size() == 6);
   CHECK(render(d).find("note: only the first 3 errors are shown") != std::string::npos);
+}
+
+TEST_CASE("long texts of a diagnostic are cut, and notes beyond a number are counted") {
+  const auto kept = [](Diagnostic d) {
+    Diagnostics all;
+    all.error(std::move(d));
+    return all.all().at(0);
+  };
+  Diagnostic longest = diagnostic({}, std::string(kMaxDiagnosticMessage, 'm'));
+  longest.help = std::string(kMaxDiagnosticMessage, 'h');
+  longest.place.function = std::string(kMaxDiagnosticName, 'f');
+  longest.place.printed = std::string(kMaxDiagnosticInstruction, 'p');
+  for (size_t i = 0; i < kMaxDiagnosticNotes; ++i) longest.notes.push_back({{}, "n"});
+  const Diagnostic whole = kept(longest);
+  CHECK(whole.message == longest.message);
+  CHECK(whole.help == longest.help);
+  CHECK(whole.place.function == longest.place.function);
+  CHECK(whole.place.printed == longest.place.printed);
+  CHECK(whole.notes.size() == kMaxDiagnosticNotes);
+
+  longest.message += 'm';
+  longest.help += 'h';
+  longest.place.function += 'f';
+  longest.place.printed += 'p';
+  longest.notes.push_back({{}, "n"});
+  const Diagnostic cut = kept(longest);
+  CHECK(cut.message == std::string(kMaxDiagnosticMessage - 3, 'm') + "...");
+  CHECK(cut.help == std::string(kMaxDiagnosticMessage - 3, 'h') + "...");
+  CHECK(cut.place.function == std::string(kMaxDiagnosticName - 3, 'f') + "...");
+  CHECK(cut.place.printed == std::string(kMaxDiagnosticInstruction - 3, 'p') + "...");
+  REQUIRE(cut.notes.size() == kMaxDiagnosticNotes + 1);
+  CHECK(cut.notes.back().message == "1 more note is not shown");
+
+  // Not inside of a character.
+  std::string umlauts;
+  for (size_t i = 0; i <= kMaxDiagnosticMessage / 2; ++i) umlauts += "\xc3\xa4";
+  CHECK(kept(diagnostic({}, umlauts)).message == umlauts.substr(0, kMaxDiagnosticMessage - 4) + "...");
+}
+
+TEST_CASE("diagnostics keep a bounded amount of text, and the first error whatever it takes") {
+  const std::string message(kMaxDiagnosticMessage, 'm');
+  Diagnostics d;
+  const size_t kMost = d.limit * kDiagnosticTextShare / kMaxDiagnosticMessage;
+  for (size_t i = 0; i < kMost; ++i) d.warn({}, message);
+  CHECK(d.all().size() == kMost);
+  d.warn({}, "w");
+  CHECK(d.all().size() == kMost);
+  CHECK(render(d).find("not shown") == std::string::npos);
+  d.error(Code::E0302, {}, "first");
+  d.error(Code::E0302, {}, "second");
+  REQUIRE(d.first_error() != nullptr);
+  CHECK(d.first_error()->message == "first");
+  CHECK(d.all().size() == kMost + 1);
+  CHECK(d.error_count() == 2);
+  CHECK(render(d).ends_with("note: only the first error is shown\n"));
+}
+
+TEST_CASE("rendering ends at a bound and says so") {
+  // Bytes that are not text take four times their size.
+  const std::string message(kMaxDiagnosticMessage - 1, '\x01');
+  Diagnostics d;
+  const size_t one = render(diagnostic({}, message)).size(), most = (kMaxRenderedDiagnostics + one - 1) / one;
+  for (size_t i = 0; i < most; ++i) d.error(diagnostic({}, message));
+  CHECK(render(d).size() == most * one);
+  d.error(diagnostic({}, message));
+  REQUIRE(d.all().size() == most + 1);
+  const std::string note = "note: only the first " + std::to_string(most) + " errors are shown\n";
+  CHECK(render(d).size() == most * one + note.size());
+  CHECK(render(d).ends_with(note));
 }
 
 TEST_CASE("a text diagnostic shows place, message, code, line, carets, notes and help") {

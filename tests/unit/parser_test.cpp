@@ -120,6 +120,14 @@ TEST_CASE("tokens: names, numbers, comments") {
   CHECK(errors("// nothing") == "");
 }
 
+TEST_CASE("tokens: a byte order mark") {
+  CHECK(errors("\xEF\xBB\xBF// text\nentry @k() {\n}") == "");
+  CHECK(errors("entry @k() {\n}\n\xEF\xBB\xBF") == "E0301@3:1");
+  const Parsed wide = parse(std::string("\xFF\xFE" "e\0n\0", 6));
+  REQUIRE(wide.diags.has_errors());
+  CHECK(wide.diags.all()[0].message == "the text looks like UTF-16, expected UTF-8 or ASCII");
+}
+
 TEST_CASE("tokens: strings") {
   const Module m = body_ok(R"(assert %c, "q\22 b\\ n\n t\t x\C3\a9 )"
                            "\xC3\xA9"
@@ -277,6 +285,9 @@ TEST_CASE("attributes: numbers, dictionaries, hints") {
   CHECK(m.types.print(m.attrs.get(sm90.entries[0].second).type) == "i32");
   CHECK(m.attrs.get(sm90.entries[1].second).tag == AttrTag::Bool);
   CHECK(parse_ok("entry @k() optimization_hints=<> {}").functions[0].hints == kNone);
+  const Module empty = body_ok("%v, %t = load_ptr_tko weak %p optimization_hints = <> : tile<ptr<f32>> -> tile<f32>, token");
+  CHECK(empty.attrs.get(empty.functions[0].attr(0, 2)).tag == AttrTag::Dictionary);
+  CHECK(print_text(empty).find("optimization_hints=<> :") != std::string::npos);
   CHECK(errors("entry @k() optimization_hints=<sm_90 = 3> {}") == "E0302@1:40");
   CHECK(errors("entry @k() optimization_hints=<sm_90 = {}, sm_90 = {}> {}") == "E0402@1:44");
   CHECK(errors("entry @k() optimization_hints=<sm_90> {}") == "E0302@1:37");
@@ -749,6 +760,9 @@ TEST_CASE("limits") {
   };
   CHECK(errors(nested(kMaxRegionDepth - 1)) == "");
   CHECK(errors(nested(kMaxRegionDepth)) == "L0102@401:7");
+  const auto modules = [](size_t n) { return repeat("module @m {\n", n) + repeat("}\n", n); };
+  CHECK(errors(modules(16)) == "");
+  CHECK(errors(modules(17)).starts_with("L0102@17:"));
 }
 
 TEST_CASE("places of names, operands and attributes are kept") {

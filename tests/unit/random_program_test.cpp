@@ -4,7 +4,7 @@
 #include "assembler/assembler.h"
 #include "assembler/tileirbc/tileirbc.h"
 #include "tests/random/launch_program.h"
-#include "tests/random/random_program.h"
+#include "vm/random/random_program.h"
 #include "vm/codec/tilebc.h"
 #include "vm/ir/valid_module.h"
 

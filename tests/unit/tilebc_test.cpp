@@ -567,6 +567,34 @@ TEST_SUITE("tilebc") {
     CHECK(diags.first_error()->code == Code::L0101);
   }
 
+  TEST_CASE("limit on the number of tables") {
+    // A list of types that all are one table, which is no legal type: what the verifier lets through ends at the first.
+    const Patch p = kernel();
+    const size_t field = p.field(p.root(), module_field::kTypes);
+    size_t others = 1;  // the root
+    for (const size_t list : {module_field::kAttributes, module_field::kScopes, module_field::kLocs, module_field::kGlobals,
+                              module_field::kFunctions})
+      if (p.has(p.root(), list)) others += p.read(p.vector(p.root(), list), 4);
+    const auto with_types = [&](size_t n) {
+      Bytes file = p.bytes();
+      file.resize((file.size() + 3) / 4 * 4);
+      const auto put = [&](uint64_t value, size_t size) {
+        for (size_t k = 0; k < size; ++k) file.push_back(static_cast<uint8_t>(value >> (8 * k)));
+      };
+      const size_t list = file.size(), table = list + 4 + 4 * n + 8;
+      for (size_t k = 0; k < 4; ++k) file[field + k] = static_cast<uint8_t>((list - field) >> (8 * k));
+      file.reserve(table + 8);
+      put(n, 4);
+      for (size_t i = 0; i < n; ++i) put(table - (list + 4 + 4 * i), 4);
+      for (const uint64_t entry : {6, 8, 4, 0}) put(entry, 2);  // vtable: its size, the table's, the place of `kind`
+      put(8, 4);                                                 // back to the vtable
+      put(200, 4);
+      return file;
+    };
+    check_rejected(with_types(kMaxTilebcTables - others), "E0210");
+    check_rejected(with_types(kMaxTilebcTables - others + 1), "E0204");
+  }
+
   TEST_CASE("limit on nested regions") {
     CHECK(decode_ok(encode_ok(nested_loops(kMaxTilebcNesting))).functions[0].insts.size() == 2 * kMaxTilebcNesting + 1);
     CHECK(refused(nested_loops(kMaxTilebcNesting + 1)) == "L0102");

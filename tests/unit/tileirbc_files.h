@@ -52,7 +52,7 @@ inline std::string text_of(const Module& m) {
 
 /// A file of functions without parameters, whose bodies are given; types and strings as given. The signature is type 0.
 inline File small_file(const std::vector<std::string>& types, const std::vector<std::string>& bodies,
-                       uint8_t minor = 4) {
+                       uint8_t minor = 4, uint64_t functions_alignment = 8, const tileirbc::Bytes* debug = nullptr) {
   tileirbc::RecordTable string_table;
   tileirbc::Bytes functions, type_bytes, string_bytes, out;
   functions.varint(bodies.size());
@@ -75,14 +75,15 @@ inline File small_file(const std::vector<std::string>& types, const std::vector<
   string_table.write(string_bytes, 4, tileirbc::kPadding);
   for (uint8_t b : tileirbc::kMagic) out.byte(b);
   for (uint8_t b : {uint8_t{13}, minor, uint8_t{0}, uint8_t{0}}) out.byte(b);
-  const auto section = [&](uint8_t id, uint8_t alignment, const tileirbc::Bytes& payload) {
+  const auto section = [&](uint8_t id, uint64_t alignment, const tileirbc::Bytes& payload) {
     out.byte(id | tileirbc::kHasAlignment);
     out.varint(payload.size());
     out.varint(alignment);
     out.align(alignment);
     out.append(payload);
   };
-  section(2, 8, functions);
+  section(2, functions_alignment, functions);
+  if (debug) section(3, 8, *debug);
   section(5, 4, type_bytes);
   section(1, 4, string_bytes);
   out.byte(0);

@@ -278,3 +278,30 @@ TEST_CASE("tileirbc round trip: a file of too many types has no layout") {
   CHECK_FALSE(m.tileirbc_layout);
   check_written(m, write_ok(m));
 }
+
+TEST_CASE("tileirbc round trip: alignments of sections are kept up to the limit") {
+  const auto aligned = [](uint64_t alignment) { return small_file({kSignature}, std::vector<std::string>{kReturn}, 4, alignment); };
+  const File most = aligned(tileirbc::kMaxLayoutAlignment), more = aligned(2 * tileirbc::kMaxLayoutAlignment);
+  CHECK(write_ok(read_ok(most)) == most);
+  const Module m = read_ok(more);
+  const File written = write_ok(m);
+  CHECK(written.size() < 1000);
+  check_written(m, written);
+}
+
+TEST_CASE("tileirbc round trip: a file of too many debug records has no layout") {
+  const auto with_records = [](uint64_t n) {
+    Bytes debug;
+    for (size_t alignment : {4, 8}) {  // no lists, no locations
+      debug.varint(0);
+      debug.align(alignment);
+    }
+    debug.varint(n);
+    debug.align(4);
+    for (uint64_t i = 0; i < n; ++i) debug.fixed(i, 4);
+    for (uint64_t i = 0; i < n; ++i) debug.byte(0);  // the unknown location
+    return read_ok(small_file({kSignature}, std::vector<std::string>{kReturn}, 4, 8, &debug));
+  };
+  CHECK(with_records(tileirbc::kMaxLayoutDebugRecords).tileirbc_layout);
+  CHECK_FALSE(with_records(tileirbc::kMaxLayoutDebugRecords + 1).tileirbc_layout);
+}

@@ -99,6 +99,61 @@ TEST_CASE("globals are tiles of rank 1 of numbers") {
         "global @nothing: it has no value");
 }
 
+TEST_CASE("alignments of globals fit a signed number") {
+  const auto check = [](uint64_t alignment) {
+    Kit k;
+    k.m.globals.push_back(
+        {.name = k.m.strings.add("g"), .value = k.m.attrs.dense(k.m.types, k.tile(ElementType::I8, {1}), "a"), .alignment = alignment});
+    return messages(k.check());
+  };
+  CHECK(check(INT64_MAX) == "");
+  CHECK(check(uint64_t{1} << 63) == "global @g: its alignment is 9223372036854775808, expected at most 2^63 - 1");
+}
+
+TEST_CASE("parts of predicates that text always writes") {
+  const auto check = [](Attr predicate) {
+    Kit k;
+    const TypeId i32 = k.tile(ElementType::I32, {8});
+    k.entry();
+    const ValueId x = k.op(Opcode::Iota, {}, {}, {i32});
+    k.op(Opcode::Assume, {x}, {k.m.attrs.add(std::move(predicate))}, {i32});
+    k.ret();
+    return messages(k.check());
+  };
+  CHECK(check({.tag = AttrTag::DivBy, .bits = 4, .flags = 3, .ints = {2, 0}}) == "");
+  CHECK(check({.tag = AttrTag::DivBy, .bits = 4, .flags = 1, .ints = {2}}) ==
+        "assume: div_by has only one of every and along, expected both or neither");
+  CHECK(check({.tag = AttrTag::Bounded, .flags = 3, .ints = {1}}) == "assume: bounded has 1 bound, expected 2");
+}
+
+TEST_CASE("assumptions that contradict each other or a constant are remarked upon, and legal") {
+  Kit k;
+  const TypeId i32 = k.tile(ElementType::I32);
+  const auto assume = [&](ValueId x, Attr predicate) {
+    return k.op(Opcode::Assume, {x}, {k.m.attrs.add(std::move(predicate))}, {i32});
+  };
+  const auto bounded = [&](ValueId x, std::vector<int64_t> bounds, uint8_t present = 3) {
+    return assume(x, {.tag = AttrTag::Bounded, .flags = present, .ints = std::move(bounds)});
+  };
+  k.entry({i32});
+  const ValueId a = bounded(0, {0, 8}), b = bounded(a, {4, 100}), c = assume(b, {.tag = AttrTag::DivBy, .bits = 4});
+  bounded(c, {4, 8});
+  bounded(c, {0, 4});
+  bounded(c, {0, 3});
+  bounded(c, {9, 0}, 1);
+  bounded(k.number(-3), {-3, -3});
+  bounded(k.number(-3), {0, 0}, 1);
+  bounded(0, {9, 9});  // not of that chain
+  k.ret();
+  const Diagnostics d = k.check();
+  CHECK(!d.has_errors());
+  CHECK(messages(d) ==
+        "assume: bounds are 0 to 3, but those of %3 are 4 to 8\n"
+        "assume: bounds are 9 to 2147483647, but those of %3 are 4 to 8\n"
+        "assume: bounds are 0 to 2147483647, but those of %10 are -3 to -3");
+  CHECK(d.all()[0].notes.size() == 1);
+}
+
 TEST_CASE("argument attributes are one dictionary for each parameter, or none") {
   const auto check = [](size_t dictionaries, bool number) {
     Kit k;
@@ -106,12 +161,12 @@ TEST_CASE("argument attributes are one dictionary for each parameter, or none") 
     k.ret();
     const AttrId item = number ? k.integer(1) : k.m.attrs.add({.tag = AttrTag::Dictionary});
     k.f().arg_attrs = k.m.attrs.array(std::vector<AttrId>(dictionaries, item));
-    return codes(k.check());
+    return messages(k.check());
   };
   CHECK(check(0, false) == "");
   CHECK(check(2, false) == "");
-  CHECK(check(1, false) == "E0704");
-  CHECK(check(2, true) == "E0704");
+  CHECK(check(1, false) == "entry @k: it has argument attributes for 1 parameter, expected 2");
+  CHECK(check(2, true) == "entry @k: its argument attributes are not an array of dictionaries");
 }
 
 TEST_CASE("hints are dictionaries by target; what they hold is not judged") {
@@ -192,9 +247,9 @@ TEST_CASE("other rules that depend on the version of the file") {
     k.entry({k.tile(ElementType::F32)});
     k.op(Opcode::FToF, {0}, {7}, {k.tile(ElementType::TF32)});
     k.ret();
-    return codes(k.check());
+    return messages(k.check());
   };
-  CHECK(nearest_away(v(13, 3)) == "E0607");
+  CHECK(nearest_away(v(13, 3)) == "ftof: rounding_mode is nearest_away, which needs version 13.4");
   CHECK(nearest_away(v(13, 4)) == "");
 
   const auto alloca_tf32 = [](Version version, int64_t alignment) {
@@ -217,10 +272,10 @@ TEST_CASE("other rules that depend on the version of the file") {
     k.entry({one});
     k.op(Opcode::Reshape, {0}, {}, {four});
     k.ret();
-    return codes(k.check());
+    return messages(k.check());
   };
   CHECK(f4_pointers(v(13, 4)) == "");
-  CHECK(f4_pointers(v(13, 5)) == "E0505");
+  CHECK(f4_pointers(v(13, 5)) == "illegal type tile<1xptr<f4E2M1FN>>: a tile of pointers to f4E2M1FN must have rank 0");
 }
 
 TEST_CASE("a dim of reduce below zero is read with its sign") {
@@ -392,6 +447,35 @@ TEST_CASE("a view maker gives the view of its name, over the tensor_view that it
   k.op(Opcode::GetTensorShape, {view}, {}, {k.tile(ElementType::I32), k.tile(ElementType::I32)});
   k.ret();
   CHECK(codes(k.check()) == "E0504 E0506 E0506 E0507");
+}
+
+TEST_CASE("illegal tensor views, alone and in a view, and views and tiles of something else") {
+  const auto check = [](bool in_view, std::vector<int64_t> shape, std::vector<int64_t> strides) {
+    Kit k;
+    TypeId id = k.m.types.tensor_view(k.m.types.element(ElementType::F32), shape, strides);
+    if (in_view) id = k.m.types.add({.kind = TypeKind::PartitionView, .inner = id, .shape = {4}, .dim_map = {0}});
+    k.entry();
+    k.op(Opcode::MakeToken, {}, {}, {id});
+    k.ret();
+    const std::string text = messages(k.check());
+    return text.substr(text.find(">: ") + 3);
+  };
+  CHECK(check(false, {0}, {1}) == "dimension 0 is 0, expected at least 1");
+  CHECK(check(false, {8}, {-1}) == "stride 0 is -1, expected at least 1");
+  CHECK(check(true, {0}, {1}) == "its tensor_view is illegal: dimension 0 is 0, expected at least 1");
+  CHECK(check(false, std::vector<int64_t>(65, 1), std::vector<int64_t>(65, 1)) == "rank is 65, at most 64 is supported");
+
+  Kit k;
+  const TypeId f32 = k.m.types.element(ElementType::F32);
+  k.entry();
+  for (const Type& t : {Type{.kind = TypeKind::PartitionView, .inner = f32, .shape = {4}, .dim_map = {0}},
+                        Type{.kind = TypeKind::Tile, .inner = k.token()}, Type{.kind = TypeKind::Tile, .inner = 12345}})
+    k.op(Opcode::MakeToken, {}, {}, {k.m.types.add(t)});
+  k.ret();
+  const std::string text = messages(k.check());
+  CHECK(text.find(": it must have a tensor_view\n") != std::string::npos);
+  CHECK(text.find(": the element must be a number type or a pointer\n") != std::string::npos);
+  CHECK(text.ends_with(": it has no element type"));
 }
 
 TEST_CASE("the four kinds of illegal views that text cannot write") {

@@ -183,7 +183,7 @@ TEST_CASE("a body without terminator, and operations behind one") {
 TEST_CASE("a function without any region") {
   Kit k;
   k.m.functions.emplace_back().name = k.m.strings.add("k");
-  CHECK(codes(k.check()) == "E0701");
+  CHECK(messages(k.check()) == "entry @k: it has no body");
 }
 
 TEST_CASE("region arguments must have the types of what the operation carries") {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "vm/base/check.h"
+#include "vm/base/diagnostic_limits.h"
 
 namespace tile {
 namespace {
@@ -17,6 +18,47 @@ constexpr std::array<CodeInfo, static_cast<size_t>(Code::kCount)> kCodes = {{
 
 bool is_warning(const Diagnostic& d) {
   return code_info(d.code).cls == FailureClass::Warning;
+}
+
+// Cuts a text to `most` bytes, of which the last three are dots, not inside a UTF-8 sequence.
+void clip(std::string& text, size_t most) {
+  if (text.size() <= most) return;
+  size_t end = most - 3;
+  for (int i = 0; i < 3 && end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80; ++i) --end;
+  text.resize(end);
+  text += "...";
+  text.shrink_to_fit();
+}
+
+// Names of files are left whole: most are the user's own words, and tools look for them.
+void clip(Place& p) {
+  for (std::string* name : {&p.function, &p.op, &p.operand_name, &p.argument, &p.debug_loc}) clip(*name, kMaxDiagnosticName);
+  clip(p.printed, kMaxDiagnosticInstruction);
+}
+
+size_t text_bytes(const Place& p) {
+  return p.function.size() + p.op.size() + p.operand_name.size() + p.argument.size() + p.debug_loc.size() + p.printed.size();
+}
+
+size_t text_bytes(const Diagnostic& d) {
+  size_t bytes = d.message.size() + d.help.size() + text_bytes(d.place);
+  for (const Note& note : d.notes) bytes += note.message.size() + text_bytes(note.place);
+  return bytes;
+}
+
+void clip(Diagnostic& d) {
+  clip(d.place);
+  clip(d.message, kMaxDiagnosticMessage);
+  clip(d.help, kMaxDiagnosticMessage);
+  if (d.notes.size() > kMaxDiagnosticNotes) {
+    const size_t more = d.notes.size() - kMaxDiagnosticNotes;
+    d.notes.resize(kMaxDiagnosticNotes);
+    d.notes.push_back({{}, std::to_string(more) + (more == 1 ? " more note is not shown" : " more notes are not shown")});
+  }
+  for (Note& note : d.notes) {
+    clip(note.place);
+    clip(note.message, kMaxDiagnosticMessage);
+  }
 }
 
 // Words longer than this get no suggestion: the distance costs the product of both lengths.
@@ -129,16 +171,22 @@ FailedTag Diagnostics::error(Code code, Place place, std::string message, std::s
   return error(Diagnostic{code, std::move(place), std::move(message), {}, std::move(help), {}});
 }
 
-// Errors past the limit are counted and dropped, and so are warnings past as many: input cannot make the list grow for
-// ever.
+// Errors past the limit are counted and dropped, and so are warnings past as many, and those whose text would be too much
+// together: input cannot make the list grow for ever. The first error is always kept, as it decides the class of the failure.
 FailedTag Diagnostics::error(Diagnostic d) {
-  if (is_warning(d)) {
-    const size_t kept_errors = std::min(errors_, limit);
-    if (all_.size() - std::min(kept_errors, all_.size()) < limit) all_.push_back(std::move(d));
-    return Failed;
+  const bool warning = is_warning(d);
+  if (!warning && errors_++ >= limit) return Failed;
+  size_t alike = 0, text = 0;
+  for (const Diagnostic& kept : all_) {
+    alike += is_warning(kept) == warning ? 1 : 0;
+    text += text_bytes(kept);
   }
-  if (!full()) all_.push_back(std::move(d));
-  ++errors_;
+  if (alike >= limit) return Failed;
+  const bool first_error = !warning && errors_ == 1;
+  if (!warning && !first_error && alike < errors_ - 1) return Failed;  // the kept ones are the first ones
+  clip(d);
+  const size_t shares = (text + text_bytes(d) + kDiagnosticTextShare - 1) / kDiagnosticTextShare;
+  if (first_error || shares <= limit) all_.push_back(std::move(d));
   return Failed;
 }
 

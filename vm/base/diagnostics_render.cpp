@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "vm/base/diagnostic_limits.h"
 #include "vm/base/diagnostics.h"
 
 namespace tile {
@@ -253,12 +254,25 @@ std::string render(const Diagnostic& d, bool color) {
 
 std::string render(const Diagnostics& d, bool color) {
   std::string out;
-  for (const Diagnostic& one : d.all()) out += render(one, color);
-  if (d.error_count() > d.limit) {
-    out +=
-        headline("", "note", kCyan, "only the first " + std::to_string(d.limit) + " errors are shown", Paint{color}) +
-        "\n";
+  size_t shown_errors = 0, shown = 0;
+  for (const Diagnostic& one : d.all()) {
+    if (out.size() >= kMaxRenderedDiagnostics) break;
+    const std::string text = render(one, color);
+    // Once, instead of in ever larger steps, which would take twice as much in between.
+    if (out.size() + text.size() > out.capacity() && out.size() > kMaxRenderedDiagnostics / 8)
+      out.reserve(kMaxRenderedDiagnostics + 2 * text.size());
+    out += text;
+    ++shown;
+    if (code_info(one.code).cls != FailureClass::Warning) ++shown_errors;
   }
+  std::string rest;
+  if (d.error_count() > shown_errors) {
+    rest = shown_errors == 1 ? "only the first error is shown" : "only the first " + std::to_string(shown_errors) + " errors are shown";
+  } else if (d.all().size() > shown) {
+    const size_t more = d.all().size() - shown;
+    rest = std::to_string(more) + (more == 1 ? " more warning is not shown" : " more warnings are not shown");
+  }
+  if (!rest.empty()) out += headline("", "note", kCyan, rest, Paint{color}) + "\n";
   return out;
 }
 

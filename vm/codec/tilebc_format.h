@@ -13,7 +13,7 @@ inline constexpr uint16_t kTilebcMajor = 1, kTilebcMinor = 0;
 inline constexpr size_t kMinTilebcBytes = 8;                ///< offset of the root table and file identifier
 inline constexpr size_t kMaxTilebcBytes = size_t{1} << 30;  ///< larger inputs are refused before anything is read
 inline constexpr uint32_t kMaxTilebcTables = 1u << 24;      ///< of the FlatBuffers verifier
-inline constexpr uint32_t kMaxTilebcDepth = 8;              ///< of tables in tables, for the verifier
+inline constexpr uint32_t kMaxTilebcDepth = 2;              ///< of tables in tables, for the verifier: what the schema has
 /// Levels of regions, types, attributes, scopes and locations inside each other; later passes recurse over them.
 inline constexpr uint32_t kMaxTilebcNesting = 400;
 inline constexpr uint32_t kMaxTilebcRank = 64;     ///< extents, strides and dim_map entries of a type

@@ -1,9 +1,9 @@
 // Rows in words: Markdown for readers, JSON for programs.
 #include "vm/ops/export.h"
 
+#include <iterator>
 #include <vector>
 
-#include "vm/base/diagnostics.h"
 #include "vm/ops/enums.h"
 
 namespace tile {
@@ -346,17 +346,36 @@ std::string ops_json() {
   return out + "\n]}\n";
 }
 
+const char* diagnostic_example(Code code) {
+  static constexpr const char* kExamples[] = {
+#define TILE_EXAMPLE(code, text) text,
+#include "vm/ops/diag_examples.inc"
+#undef TILE_EXAMPLE
+  };
+  static constexpr Code kCodes[] = {
+#define TILE_EXAMPLE(code, text) Code::code,
+#include "vm/ops/diag_examples.inc"
+#undef TILE_EXAMPLE
+  };
+  for (size_t i = 0; i < std::size(kCodes); ++i)
+    if (kCodes[i] == code) return kExamples[i];
+  return "";
+}
+
 std::string diagnostics_markdown() {
   std::string out =
       "# Diagnostics\n\n"
-      "Exported from `vm/base/diag_codes.inc` by `tileasm ops --write spec`. A code means one thing for ever. The "
-      "class decides the exit status\n"
-      "of the programs; the subclass is a stable word for programs that read the JSON form.\n\n"
-      "| code | class | subclass | exit status | meaning |\n| --- | --- | --- | --- | --- |\n";
+      "Exported from `vm/base/diag_codes.inc` and `vm/ops/diag_examples.inc` by `tileasm ops --write spec`. A code means one thing for "
+      "ever. The class decides\n"
+      "the exit status of the programs; the subclass is a stable word for programs that read the JSON form. The example is one of the "
+      "messages that a code\n"
+      "has, without the place in front of it; messages may change. `tileasm explain CODE` shows the same.\n\n"
+      "| code | class | subclass | exit status | meaning | example |\n| --- | --- | --- | --- | --- | --- |\n";
   for (size_t c = 0; c < static_cast<size_t>(Code::kCount); ++c) {
     const CodeInfo& i = code_info(static_cast<Code>(c));
+    const std::string example = diagnostic_example(static_cast<Code>(c));
     out += std::string("| ") + i.name + " | " + class_name(i.cls) + " | " + i.subclass + " | " +
-           std::to_string(exit_code(i.cls)) + " | " + i.meaning + " |\n";
+           std::to_string(exit_code(i.cls)) + " | " + i.meaning + " | " + (example.empty() ? "" : "`" + example + "`") + " |\n";
   }
   return out;
 }

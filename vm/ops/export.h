@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "vm/base/diagnostics.h"
 #include "vm/ops/op_table.h"
 
 namespace tile {
@@ -15,6 +16,8 @@ namespace tile {
 
 [[nodiscard]] std::string ops_markdown();
 [[nodiscard]] std::string ops_json();
+/// A message that a diagnostic code has.
+[[nodiscard]] const char* diagnostic_example(Code code);
 [[nodiscard]] std::string diagnostics_markdown();
 
 }  // namespace tile

@@ -73,6 +73,8 @@ class Checker {
   [[nodiscard]] int64_t int_attr(size_t attr) const;
   /// The Dense value of a value that a `constant` defines; nullptr for others.
   [[nodiscard]] const Attr* constant_of(ValueId value) const;
+  /// What assumptions bound an integer value to, both inclusive: by value, of the function that is walked.
+  std::unordered_map<ValueId, std::pair<int64_t, int64_t>> assumed_bounds;
 
   // Reports about the operation being checked. `what` goes behind "op: ". The operation counts as wrong afterwards.
   void error(Code code, const std::string& what, std::string help = {});
@@ -81,6 +83,8 @@ class Checker {
   void error_attr(Code code, size_t attr, const std::string& what, std::string help = {});
   /// The same with a note that points at another operation.
   void error_with(Code code, const std::string& what, InstId other, const std::string& note, std::string help = {});
+  /// A remark at an attribute, with a note at the definition of a value. The operation stays right.
+  void warn_attr(size_t attr, const std::string& what, ValueId defined);
   [[nodiscard]] bool wrong() const { return wrong_ != 0; }
 
   /// "%x" as the user wrote it, or its number.

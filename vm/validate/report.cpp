@@ -86,6 +86,10 @@ void Checker::error_with(Code code, const std::string& what, InstId other, const
   diags.error(std::move(d));
 }
 
+void Checker::warn_attr(size_t attr, const std::string& what, ValueId defined) {
+  report(Code::W0001, m.place_attr(*f, inst, attr), what, {}, defined);
+}
+
 void Checker::error_at(Position p, Code code, const std::string& what, std::string help) {
   if (p.is_result)
     error_result(code, p.index, what, std::move(help));

@@ -1,4 +1,8 @@
 // Special rules of constants, shapes, slices, packing, symbols and assumptions.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "vm/validate/special.h"
 
 namespace tile::validation {
@@ -57,6 +61,38 @@ void check_slice(Checker& c, const Slice& s) {
 /// Bits that pack takes for an element; tf32 goes as 32.
 unsigned packed_bits(ElementType e) {
   return e == ElementType::TF32 ? 32 : info(e).bits;
+}
+
+using Bounds = std::pair<int64_t, int64_t>;
+
+/// What is known of the operand of an assumption: from other assumptions, or because it is a constant with one value.
+std::optional<Bounds> known_bounds(const Checker& c, ValueId value, ElementType e) {
+  if (const auto it = c.assumed_bounds.find(value); it != c.assumed_bounds.end()) return it->second;
+  const Attr* constant = c.constant_of(value);
+  const ElementInfo& element = info(e);
+  if (!constant || constant->bytes.size() != element.storage || element.storage > 8) return {};
+  uint64_t bits = 0;
+  for (size_t b = 0; b < element.storage; ++b) bits |= static_cast<uint64_t>(static_cast<uint8_t>(constant->bytes[b])) << (8 * b);
+  const unsigned shift = 64u - element.bits;
+  const int64_t x = static_cast<int64_t>(bits << shift) >> shift;
+  return Bounds{x, x};
+}
+
+std::string range_text(const Bounds& b) {
+  return number(b.first) + " to " + number(b.second);
+}
+
+/// A chain of assumptions that no value satisfies is legal, as it may stand in a branch that is never taken.
+void note_bounds(Checker& c, Bounds fresh, ElementType e) {
+  const ValueId value = c.value(0, 0), result = c.f->result(c.inst, 0);
+  if (const std::optional<Bounds> known = known_bounds(c, value, e)) {
+    const Bounds both{std::max(fresh.first, known->first), std::min(fresh.second, known->second)};
+    if (both.first > both.second)
+      c.warn_attr(0, "bounds are " + range_text(fresh) + ", but those of " + c.value_name(value) + " are " + range_text(*known), value);
+    else
+      fresh = both;
+  }
+  c.assumed_bounds.emplace(result, fresh);
 }
 
 }  // namespace
@@ -209,6 +245,8 @@ void check_assume(Checker& c) {
   const bool tile = type.kind == TypeKind::Tile;
   const bool integer = tile && info(type.element).is_int, pointer = tile && type.element == ElementType::Ptr;
   const int64_t rank = static_cast<int64_t>(type.shape.size());
+  if (const auto it = c.assumed_bounds.find(c.value(0, 0)); it != c.assumed_bounds.end() && p.tag != AttrTag::Bounded)
+    c.assumed_bounds.emplace(c.f->result(c.inst, 0), Bounds(it->second));
   const std::string found = "value has type " + c.type_text(c.type_id(0)) + ", expected ";
   if (p.tag == AttrTag::DivBy) {
     if (!integer && !pointer && type.kind != TypeKind::TensorView)
@@ -250,6 +288,7 @@ void check_assume(Checker& c) {
     if (lower && upper && p.ints[0] > p.ints[1])
       return fail("lower bound is " + number(p.ints[0]) + ", expected at most " + number(p.ints[1]) +
                   " (the upper bound)");
+    return note_bounds(c, {lower ? p.ints[0] : least, upper ? p.ints[1] : most}, type.element);
   }
 }
 

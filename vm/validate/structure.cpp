@@ -45,6 +45,7 @@ void Checker::walk(const Function& fn) {
   region_of_.assign(fn.value_types.size(), kNone);
   region_open_.assign(fn.regions.size(), 0);
   constants_.assign(fn.value_types.size(), kNone);
+  assumed_bounds.clear();
   frames.clear();
 
   if (fn.regions.empty()) {

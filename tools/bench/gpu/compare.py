@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the kernels of peer_set.py on a GPU, beside another compiler's cubins of the same programs, and writes table and chart.
+"""Times the kernels of peer_set.py, or of shape_set.py, on a GPU, beside another compiler's cubins of the same programs, and writes table and chart.
 
   python3 tools/bench/gpu/compare.py TILEVM --peers FOLDER --out FOLDER     # FOLDER/gpu-table.json, .md and .svg
   python3 tools/bench/gpu/compare.py TILEVM --make-peers FOLDER             # FOLDER/NAME.cubin by tileiras; takes no GPU
@@ -30,7 +30,9 @@ import time
 import numpy as np
 
 import peer_set
+import shape_set
 
+SETS = {"peers": peer_set, "shapes": shape_set}
 BEGIN, END = "<!-- gpu-table:begin, by tools/bench/gpu/compare.py --readme -->", "<!-- gpu-table:end -->"
 
 
@@ -43,9 +45,10 @@ def grid_of(row, sms):
 
 def words(args, shapes=None):
     out = []
-    for i, (element, shape, generator) in enumerate(args):
+    for i, (element, shape, generator, *gap) in enumerate(args):
         shape = shapes[i] if shapes else shape
-        out += ["--arg", f"array:{element}[{','.join(map(str, shape))}]={generator}"]
+        strides = f":strides({shape[1] + gap[0]},1)" if gap and gap[0] else ""
+        out += ["--arg", f"array:{element}[{','.join(map(str, shape))}]{strides}={generator}"]
     return out
 
 
@@ -72,7 +75,7 @@ def measure(row, options, sms, entries):
     # Programs that loop over tiles take any grid: each compiler gets as many blocks as it can run at once. The peer gives a block of a
     # program that asks for several CTAs as many multiprocessors, tilevm one.
     grid = (min(row.grid[0], sms), *row.grid[1:]) if row.persistent else row.grid
-    line = command(options, "bench", str(peer_set.KERNELS / f"{row.kernel}.tile")) + ["--grid", ",".join(map(str, grid)), *words(row.args), "--json", "--rounds", str(options.rounds)]
+    line = command(options, "bench", str(row.path())) + ["--grid", ",".join(map(str, grid)), *words(row.args), "--json", "--rounds", str(options.rounds)]
     line += ["--flops" if row.unit == "TFLOP/s" else "--bytes", repr(row.work)]
     peer = options.peers / f"{row.kernel}.cubin" if options.peers else None
     if peer and peer.exists():
@@ -136,6 +139,8 @@ def tf32(x):
 
 def small_case(row):
     """Shapes of a small launch of the row's kernel, ragged where the kernel may be, its grid, and what it computes."""
+    if row.small:
+        return row.small()
     kind = row.kernel.split("_")[0]
     size = [int(x) for x in (re.search(r"\d+(x\d+)+", row.kernel) or ["0"])[0].split("x")]
     if kind in ("mm", "bmm"):
@@ -180,7 +185,7 @@ def check(row, options, machine=("--gpu",)):
     shapes, grid, function = small_case(row)
     with tempfile.TemporaryDirectory() as folder:
         outs = [f"{folder}/{i}.npy" for i in range(len(row.args))]
-        line = command(options, str(peer_set.KERNELS / f"{row.kernel}.tile"), *machine, "--grid", ",".join(map(str, grid)), *words(row.args, shapes))
+        line = command(options, str(row.path()), *machine, "--grid", ",".join(map(str, grid)), *words(row.args, shapes))
         for i, path in enumerate(outs):
             line += ["--out", f"{i}={path}"]
         done = subprocess.run(line, capture_output=True, text=True, timeout=options.limit)
@@ -237,10 +242,10 @@ def make_peers(options):
     # With CUDA_HOME or CUDA_PATH set, tileiras takes another libNVVM.
     environment = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH")} | {"PATH": f"{package / 'bin'}:/usr/bin:/bin", "LD_LIBRARY_PATH": str(package / "lib")}
     options.make_peers.mkdir(parents=True, exist_ok=True)
-    for kernel in peer_set.build()[0]:
+    for kernel in options.set.build()[0]:
         if fnmatch.fnmatch(kernel.name, options.only):
             binary = options.make_peers / f"{kernel.name}.tileirbc"
-            subprocess.run([tileasm, "convert", peer_set.KERNELS / f"{kernel.name}.tile", "--to", "tileirbc@13.2", "-o", binary], check=True)
+            subprocess.run([tileasm, "convert", options.set.KERNELS / f"{kernel.name}.tile", "--to", "tileirbc@13.3", "-o", binary], check=True)
             subprocess.run([tileiras, "--gpu-name", options.arch, binary, "-o", binary.with_suffix(".cubin")], env=environment, check=True)
     version = subprocess.run([tileiras, "--version"], env=environment, capture_output=True, text=True).stdout
     (options.make_peers / "version.txt").write_text(next((w for w in reversed(version.split()) if w[:1] in "Vv1" and "." in w), "tileiras") + "\n")
@@ -262,7 +267,7 @@ def measure_all(options):
     table = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
              "machine": {"device": device["name"], "target": device["target"], "sms": device["sms"], "driver": devices["driver"]["version"], "cuda": devices["driver"]["cuda"], "host": platform.processor() or platform.machine()},
              "tilevm": version, "assembler": devices["assembler"].split(",")[0], "peer": peer_name, "plan": options.plan, "rounds": options.rounds, "rows": [], "wrong": {}}
-    rows = [r for r in peer_set.build()[1] if fnmatch.fnmatch(r.kernel, options.only) or fnmatch.fnmatch(r.workload, options.only)]
+    rows = [r for r in options.set.build()[1] if fnmatch.fnmatch(r.kernel, options.only) or fnmatch.fnmatch(r.workload, options.only)]
     checked = set()
     for row in rows:
         begin = time.monotonic()
@@ -436,6 +441,7 @@ def main():
     parser.add_argument("--peer-name", default="tileiras")
     parser.add_argument("--make-peers", type=pathlib.Path, metavar="FOLDER", help="compile the kernels with tileiras into FOLDER, and end")
     parser.add_argument("--arch", default="sm_90", help="for --make-peers")
+    parser.add_argument("--set", choices=SETS, default="peers", help="peers: of peer_set.py; shapes: of shape_set.py")
     parser.add_argument("--only", default="*", metavar="GLOB", help="of kernels or workloads")
     parser.add_argument("--plan", action="append", default=[], metavar="KEY=VALUE", help="forced choices of tilevm's planner")
     parser.add_argument("--rounds", type=int, default=30)
@@ -448,6 +454,7 @@ def main():
     options = parser.parse_args()
     if bool(options.recorded) == bool(options.tilevm):
         parser.error("either TILEVM or --from")
+    options.set = SETS[options.set]
     if options.make_peers:
         return make_peers(options)
     table = json.loads(options.recorded.read_text()) if options.recorded else measure_all(options)

@@ -377,12 +377,17 @@ class Row:
     kernel: str
     workload: str
     grid: tuple
-    args: list          # of the kernel's arrays: type, shape, generator
+    args: list          # of the kernel's arrays: type, shape, generator, and how many elements lie between rows, if any
     unit: str           # "TFLOP/s" or "GB/s"
     work: float         # operations, or bytes that must be moved
     tolerance: float    # largest difference of two right results, as a part of the largest value
     persistent: bool = False  # the grid is at most the number of multiprocessors, divided by the kernel's CTAs
     ctas: int = 1
+    text: pathlib.Path = None     # of the kernel, where it is none of KERNELS
+    small: object = None          # gives shapes, grid and NumPy function of a small case, where compare.py does not know them
+
+    def path(self):
+        return self.text or KERNELS / f"{self.kernel}.tile"
 
 
 def up(a, b):
@@ -438,18 +443,17 @@ def build():
     return kernels, rows
 
 
-def main():
-    kernels, _ = build()
+def texts_main(kernels, folder, script):
     texts = {f"{k.name}.tile": k.text() for k in kernels}
     if sys.argv[1:] == ["--check"]:
-        stale = [n for n, t in texts.items() if not (KERNELS / n).exists() or (KERNELS / n).read_text() != t] + [p.name for p in KERNELS.glob("*.tile") if p.name not in texts]
+        stale = [n for n, t in texts.items() if not (folder / n).exists() or (folder / n).read_text() != t] + [p.name for p in folder.glob("*.tile") if p.name not in texts]
         if stale:
-            sys.exit("not up to date, run tools/bench/gpu/peer_set.py: " + " ".join(stale))
+            sys.exit(f"not up to date, run tools/bench/gpu/{script}: " + " ".join(stale))
         return
-    KERNELS.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     for name, text in texts.items():
-        (KERNELS / name).write_text(text)
+        (folder / name).write_text(text)
 
 
 if __name__ == "__main__":
-    main()
+    texts_main(build()[0], KERNELS, "peer_set.py")

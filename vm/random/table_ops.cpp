@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "tests/random/generator.h"
+#include "vm/random/generator.h"
 #include "vm/ir/valid_module.h"
 
 namespace tile::random_program {

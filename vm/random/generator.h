@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/random/random_program.h"
+#include "vm/random/random_program.h"
 #include "vm/ir/function_builder.h"
 
 namespace tile::random_program {

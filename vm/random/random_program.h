@@ -2,12 +2,12 @@
 // a result, no race. Operations, element types and attributes are drawn from the operation table.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "vm/ir/module.h"
-#include "vm/runtime/launch_args.h"
 
 namespace tile::random_program {
 
@@ -25,7 +25,7 @@ struct Options {
 struct Program {
   Module module;                  ///< one entry, @k
   std::vector<std::string> args;  ///< of its launch, in the text form of spec/launch.md
-  LaunchGrid grid = {1, 1, 1};
+  std::array<uint32_t, 3> grid = {1, 1, 1};
 
   /// The launch as a job file for the kernel file `kernel`.
   [[nodiscard]] std::string job(const std::string& kernel) const;

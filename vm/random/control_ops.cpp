@@ -1,7 +1,7 @@
 // What the next action is, and control flow with carried tiles.
 #include <algorithm>
 
-#include "tests/random/generator.h"
+#include "vm/random/generator.h"
 
 namespace tile::random_program {
 
@@ -201,7 +201,9 @@ Program make(const Options& options) {
 }
 
 std::string Program::job(const std::string& kernel) const {
-  std::string out = "{\"kernel\": \"" + kernel + "\", \"grid\": [" + std::to_string(grid[0]) + ", " +
+  std::string name;
+  for (const char c : kernel) name += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  std::string out = "{\"kernel\": \"" + name + "\", \"grid\": [" + std::to_string(grid[0]) + ", " +
                     std::to_string(grid[1]) + ", " + std::to_string(grid[2]) + "], \"args\": [";
   for (size_t k = 0; k < args.size(); ++k) out += (k ? ", \"" : "\"") + args[k] + "\"";
   return out + "]}\n";

@@ -1,12 +1,12 @@
 // Values, arrays and accesses of random programs.
-#include "tests/random/random_program.h"
+#include "vm/random/random_program.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "tests/random/generator.h"
+#include "vm/random/generator.h"
 #include "vm/base/numeric.h"
 
 namespace tile::random_program {

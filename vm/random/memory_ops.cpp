@@ -1,7 +1,7 @@
 // Memory that a program writes and reads again, atomics, globals, and questions about views.
 #include <algorithm>
 
-#include "tests/random/generator.h"
+#include "vm/random/generator.h"
 #include "vm/base/numeric.h"
 
 namespace tile::random_program {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/random/generator.h"
+#include "vm/random/generator.h"
 #include "vm/base/numeric.h"
 
 namespace tile::random_program {

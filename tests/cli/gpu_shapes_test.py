@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Products of many shapes on the emulated GPU (tools/bench/gpu/shape_set.py): each equals the interpreter in every bit, whenever asynchronous
+copies happen, on small integers, whose sums are exact in any order. And each gets the unit that it should: none falls back unseen.
+
+Skipped without the GPU part or a processor that runs its code. Environment: TILEVM, SOURCE_DIR."""
+import fnmatch
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+TILEVM = os.environ.get("TILEVM", "tilevm")
+sys.path.insert(0, str(ROOT / "tools" / "bench" / "gpu"))
+import shape_set  # noqa: E402
+
+# Kernels, and what the remarks say of their products, in order. The first pattern counts.
+UNITS = [("mm_f64_*", ["mma.sync.m16n8k16.f64 from a ring of 4 stages by cp.async"]),
+         ("mm_skip", ["wgmma m64n128k16 from a ring of 3 stages by cp.async"]),
+         ("mm_gathered", ["wgmma m64n128k16 from a ring of 3 stages by cp.async"]),
+         ("mm_pointers", ["wgmma m64n128k16 from a ring of 3 stages by cp.async"]),
+         ("mm_sparse", ["wgmma m64n128k16 from a ring of 3 stages by cp.async"]),
+         ("mm_skinny_16_*", ["wgmma m64n16k16 of the transposed product*"]),
+         ("mm_skinny_32_*", ["wgmma m64n32k16 of the transposed product*"]),
+         ("mm_two_layers", ["wgmma m64n64k16 of a stream*", "wgmma m64n128k16 of a stream*"]),
+         ("mm_two_loops", ["wgmma m64n128k16 from a ring*"] * 2),
+         ("mm_of_mm", ["wgmma m64n128k16 from a ring*", "*"]),
+         ("*", ["wgmma m64n* from a ring*"])]
+# Not exact on integers: tanh.
+INEXACT = {"mm_gelu_128x128", "mm_gelu_128x256"}
+
+
+def launch(row, *more, gaps=0):
+    shapes, grid, _ = row.small()
+    line = [TILEVM, str(row.path()), "--gpu=emulate", "--both", "--target", "sm_90a", "--grid", ",".join(map(str, grid))]
+    for i, ((element, _, generator, *_), shape) in enumerate(zip(row.args, shapes)):
+        if "normal" in generator:
+            generator = f"randint({i + 1},-2,3)"
+        elif generator.startswith("randint(3,0,4096"):
+            generator = f"randint(3,0,{shapes[0][0]})"
+        strides = f":strides({shape[1] + gaps},1)" if gaps else ""
+        line += ["--arg", f"array:{element}[{','.join(map(str, shape))}]{strides}={generator}"]
+    return line + list(more)
+
+
+def run(line):
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=240, check=False)
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    return "" if done.returncode == 0 else f"exit {done.returncode}: " + (done.stdout + done.stderr).strip()[-500:]
+
+
+def units(row):
+    done = subprocess.run([TILEVM, str(row.path()), "--emit", f"ptx={os.devnull}", "--target", "sm_90a", "--remarks=json"], capture_output=True, text=True, timeout=120, check=False)
+    found = [r["unit"] for r in map(json.loads, (x for x in done.stderr.splitlines() if x.startswith("{"))) if r.get("op") == "mmaf"]
+    wanted = next(w for name, w in UNITS if fnmatch.fnmatch(row.kernel, name))
+    if len(found) != len(wanted) or not all(map(fnmatch.fnmatch, found, wanted)):
+        return f"units {found} instead of {wanted} {done.stderr[-300:] if not found else ''}"
+    return ""
+
+
+def main():
+    if "gpu: LLVM" not in subprocess.run([TILEVM, "--version"], capture_output=True, text=True, check=True).stdout:
+        print("skipped: tilevm was built without the GPU part")
+        return 77
+    rows = {}
+    for row in shape_set.build()[1]:
+        rows.setdefault(row.kernel, row)
+    if "E0916" in run(launch(rows["mm_ragged_64"])):
+        print("skipped: this processor cannot run emulated kernels")
+        return 77
+    work = []
+    for k, row in enumerate(rows.values()):
+        if row.kernel in INEXACT:
+            continue
+        policy = ("random", "early", "late")[k % 3]
+        work.append(launch(row, "--emulate-policy", policy, "--emulate-seed", str(k)))
+    # What has no tensor map: rows that begin at multiples of 16, 8, 4 and 2 bytes.
+    for gaps, policy in (0, "late"), (4, "early"), (2, "late"), (1, "random"):
+        work.append(launch(rows["mm_ragged"], "--plan", "tma=off", "--emulate-policy", policy, gaps=gaps))
+    # The loops by copies that ask before each product, and those that gather, at their latest.
+    for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_f64_64x64x16":
+        for policy in "early", "late":
+            work.append(launch(rows[name], "--emulate-policy", policy))
+    # mma.sync instead, and targets without wgmma.
+    for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_ragged":
+        work.append(launch(rows[name], "--plan", "mma=sync"))
+        work.append([w if w != "sm_90a" else "sm_80" for w in launch(rows[name])])
+    problems = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for line, problem in zip(work, pool.map(run, work)):
+            if problem:
+                problems.append(f"{' '.join(line)}: {problem}")
+        for row, problem in zip(rows.values(), pool.map(units, rows.values())):
+            if problem:
+                problems.append(f"{row.kernel}: {problem}")
+    print("\n".join(problems) or f"{len(work)} launches and {len(rows)} kernels passed")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
