@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -576,19 +577,17 @@ TEST_SUITE("tilebc") {
                               module_field::kFunctions})
       if (p.has(p.root(), list)) others += p.read(p.vector(p.root(), list), 4);
     const auto with_types = [&](size_t n) {
+      const size_t list = (p.bytes().size() + 3) / 4 * 4, vtable = list + 4 + 4 * n, table = vtable + 8;
       Bytes file = p.bytes();
-      file.resize((file.size() + 3) / 4 * 4);
-      const auto put = [&](uint64_t value, size_t size) {
-        for (size_t k = 0; k < size; ++k) file.push_back(static_cast<uint8_t>(value >> (8 * k)));
-      };
-      const size_t list = file.size(), table = list + 4 + 4 * n + 8;
-      for (size_t k = 0; k < 4; ++k) file[field + k] = static_cast<uint8_t>((list - field) >> (8 * k));
-      file.reserve(table + 8);
-      put(n, 4);
-      for (size_t i = 0; i < n; ++i) put(table - (list + 4 + 4 * i), 4);
-      for (const uint64_t entry : {6, 8, 4, 0}) put(entry, 2);  // vtable: its size, the table's, the place of `kind`
-      put(8, 4);                                                 // back to the vtable
-      put(200, 4);
+      file.resize(table + 8);
+      const auto put = [&](size_t at, uint32_t value) { std::memcpy(file.data() + at, &value, sizeof value); };
+      put(field, static_cast<uint32_t>(list - field));
+      put(list, static_cast<uint32_t>(n));
+      for (size_t at = list + 4; at < vtable; at += 4) put(at, static_cast<uint32_t>(table - at));
+      put(vtable, 6 | 8 << 16);  // the sizes of the vtable and of the table
+      put(vtable + 4, 4);        // the place of `kind`
+      put(table, 8);             // back to the vtable
+      put(table + 4, 200);
       return file;
     };
     check_rejected(with_types(kMaxTilebcTables - others), "E0210");

@@ -45,8 +45,10 @@ def main():
     def compare(name, files, rounds):
         ours, theirs = [], []
         for _ in range(rounds):
-            ours.append([once([tileasm, "dis", f]) for f in files])
-            theirs.append([once([args.tileirdisasm, f]) for f in files])
+            # File by file, so that what else the machine does meets both.
+            pairs = [(once([tileasm, "dis", f]), once([args.tileirdisasm, f])) for f in files]
+            ours.append([a for a, _ in pairs])
+            theirs.append([b for _, b in pairs])
         for k, what in ((0, "clock"), (1, "cpu")):
             a = [statistics.mean(x[k] for x in r) * 1e3 for r in ours]
             b = [statistics.mean(x[k] for x in r) * 1e3 for r in theirs]
