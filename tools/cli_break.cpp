@@ -106,6 +106,7 @@ Debugger::Debugger(std::shared_ptr<const ValidModule> module, const Function& en
 }
 
 void Debugger::launch_begin(const Launch& launch) {
+  workers_.assign(launch.threads, {});
   if (plan_ == launch.plan) return;
   plan_ = launch.plan;
   table_ = StepTable(*plan_);
@@ -113,22 +114,22 @@ void Debugger::launch_begin(const Launch& launch) {
   for (const Step& s : plan_->steps()) has_step_[s.inst] = 1;
 }
 
-void Debugger::block_begin(Exec&) {
-  values_.clear();
-  block_start_ = true;
+void Debugger::block_begin(Exec& x) {
+  workers_[x.worker].values.clear();
+  workers_[x.worker].block_start = true;
 }
 
 void Debugger::keep(const Exec& x, ValueId value) {
   const size_t size = value_bytes(**module_, f_.type(value));
   if (size == 0 || slots_[value] == kNoSlot) return;
   const std::byte* p = x.at<std::byte>(slots_[value]);
-  values_[value].assign(p, p + size);
+  workers_[x.worker].values[value].assign(p, p + size);
 }
 
 const Breakpoint* Debugger::hit(const Exec& x, const StepTable::Entry& e, InstId i) const {
   for (const Breakpoint& b : breakpoints_) {
     if (b.block) {
-      if (block_start_ && std::equal(b.block->begin(), b.block->end(), x.block)) return &b;
+      if (workers_[x.worker].block_start && std::equal(b.block->begin(), b.block->end(), x.block)) return &b;
       continue;
     }
     const auto matches = [&](InstId k) {
@@ -147,13 +148,15 @@ void Debugger::before(Exec& x, const Step& s) {
   if (e.opens != kNone) {
     // A new iteration: what the last one defined is gone.
     const Region& r = f_.regions[e.opens];
-    values_.erase(values_.lower_bound(r.first_arg), values_.lower_bound(region_end_[e.opens]));
+    auto& values = workers_[x.worker].values;
+    values.erase(values.lower_bound(r.first_arg), values.lower_bound(region_end_[e.opens]));
     for (uint32_t a = 0; a < r.arg_count; ++a) keep(x, r.first_arg + a);
   }
   if (e.preparation) return;
   const Breakpoint* b = hit(x, e, s.inst);
-  const bool stepped = mode_ == Mode::Step || (mode_ == Mode::Next && (block_start_ || e.depth <= depth_));
-  block_start_ = false;
+  bool& block_start = workers_[x.worker].block_start;
+  const bool stepped = x.worker == follow_ && (mode_ == Mode::Step || (mode_ == Mode::Next && (block_start || e.depth <= depth_)));
+  block_start = false;
   if (!b && !stepped) return;
   if (b && !stepped) say("breakpoint " + b->text + "\n");
   prompt(x, e, s.inst);
@@ -193,6 +196,7 @@ bool Debugger::read_line(std::string& line) {
 }
 
 void Debugger::prompt(Exec& x, const StepTable::Entry& e, InstId i) {
+  follow_ = x.worker;
   show_place(x, i);
   for (bool again = true; again && mode_ != Mode::Off;) {
     if (is_terminal(STDIN_FILENO)) say("(tilevm) ");
@@ -296,7 +300,8 @@ std::string Debugger::text_of(const Exec& x, ValueId value, size_t whole) const 
     return value_text(**module_, x.memory, type, x.at<std::byte>(slots_[value]), style);
   // A value without a step of its own is the bytes of its operand.
   for (ValueId v = value;;) {
-    if (const auto it = values_.find(v); it != values_.end())
+    const auto& values = workers_[x.worker].values;
+    if (const auto it = values.find(v); it != values.end())
       return value_text(**module_, x.memory, type, it->second.data(), style);
     const InstId by = defined_by_[v];
     if (by == kNone || has_step_[by] || f_.insts[by].operand_count == 0) return {};

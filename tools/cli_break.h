@@ -26,7 +26,8 @@ struct Breakpoint {
 /// "3", "3,4" or "3,4,5"; missing ones are 0.
 [[nodiscard]] std::optional<std::array<uint32_t, 3>> parse_block(std::string_view text);
 
-/// Reads commands from standard input and answers on standard error. The launch must run on one thread.
+/// Reads commands from standard input and answers on standard error. The launch must run on one thread; where blocks interleave on it, steps
+/// follow the block that was shown last.
 class Debugger : public Observer {
  public:
   Debugger(std::shared_ptr<const ValidModule> module, const Function& entry, std::vector<Breakpoint> breakpoints);
@@ -59,11 +60,15 @@ class Debugger : public Observer {
   std::vector<ValueId> region_end_;  // by region: the value after those that it defines
   StepTable table_;
   const Plan* plan_ = nullptr;
-  // Copies: storage is reused as soon as the machine has read a value for the last time.
-  std::map<ValueId, std::vector<std::byte>> values_;
+  struct Worker {
+    // Copies: storage is reused as soon as the machine has read a value for the last time.
+    std::map<ValueId, std::vector<std::byte>> values;
+    bool block_start = false;
+  };
+  std::vector<Worker> workers_;  // one, but for interleaved blocks
   Mode mode_ = Mode::Run;
-  uint32_t depth_ = 0;  // Mode::Next: stop at this depth or less
-  bool block_start_ = false;
+  uint32_t depth_ = 0;   // Mode::Next: stop at this depth or less
+  unsigned follow_ = 0;  // the worker whose block is stepped
   std::string input_;
   std::string last_ = "step";
 };

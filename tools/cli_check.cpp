@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "vm/base/numeric.h"
+#include "vm/interp/seeded.h"
+
 namespace tile::cli {
 
 void add_check_options(CLI::App& app, CheckSettings& s) {
@@ -18,7 +21,8 @@ void add_check_options(CLI::App& app, CheckSettings& s) {
   app.add_option("--undef-seed", s.undef_seed, "Seed of --undef random")->type_name("N")->capture_default_str();
   app.add_option(
          "--uninit", s.uninitialised,
-         "For the check init: the contents of this argument's array count as never written (by name or number from 0)")
+         "The contents of this argument's array count as never written (by name or number from 0): for the check init, "
+         "and with --undef nan or random the array is filled so before the launch")
       ->type_name("ARG")
       ->allow_extra_args(false);
 }
@@ -63,6 +67,24 @@ Result<std::unique_ptr<Observer>> begin_checks(const CheckSettings& s, const Job
   auto checker = make_checker(std::move(module), std::move(o));
   options.observers.push_back(checker.get());
   return Result<std::unique_ptr<Observer>>(std::move(checker));
+}
+
+void fill_uninitialised(const CheckSettings& s, const Job& job, LaunchArguments& args) {
+  if (s.undef != "nan" && s.undef != "random") return;
+  for (const std::string& word : s.uninitialised) {
+    Diagnostics silent;  // begin_checks() has found the arguments
+    const auto at = find_argument(word, job.args, Place{}, silent);
+    if (!at || args.bindings[*at].buffer < 0) continue;
+    const auto b = static_cast<size_t>(args.bindings[*at].buffer);
+    Array& a = args.buffers[b];
+    const ElementInfo& t = info(a.type);
+    const uint64_t ones = a.type == ElementType::TF32 ? 0xFFFFE000u : t.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << t.bits) - 1;
+    SeededNumbers numbers(s.undef_seed + b * SeededNumbers::kStep);
+    for_each_element(a.view(), [&](int64_t, int64_t position) {
+      const uint64_t bits = s.undef == "random" ? numbers.next() & ones : t.is_float ? canonical_nan(a.type) : ones;
+      store_bits(a.memory.data(), a.type, position, bits);
+    });
+  }
 }
 
 }  // namespace tile::cli

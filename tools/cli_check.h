@@ -30,4 +30,7 @@ void add_check_options(CLI::App& app, CheckSettings& settings);
                                                              const LaunchArguments& args, RunOptions& options,
                                                              Diagnostics& diags);
 
+/// With --undef nan or random the arrays that --uninit names hold what stands for unspecified elements. Call it after begin_checks().
+void fill_uninitialised(const CheckSettings& settings, const Job& job, LaunchArguments& args);
+
 }  // namespace tile::cli

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <optional>
 #include <sstream>
 
+#include "tools/cli_compare.h"
+#include "tools/cli_explore.h"
 #include "tools/cli_files.h"
 #include "tools/cli_stop.h"
 #include "vm/base/numeric.h"
@@ -24,7 +27,22 @@
 namespace tile::cli {
 namespace {
 
-/// A line on a terminal that says how far a long grid is; silent elsewhere and on short runs.
+/// "50 s", "2 min 05 s", "3 h 20 min"
+std::string time_text(double seconds) {
+  char buffer[48];
+  const double s = std::ceil(seconds);
+  if (s < 120) {
+    std::snprintf(buffer, sizeof buffer, "%.0f s", s);
+  } else if (s < 7200) {
+    std::snprintf(buffer, sizeof buffer, "%.0f min %02.0f s", std::floor(s / 60), std::fmod(s, 60));
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%.0f h %02.0f min", std::floor(s / 3600), std::floor(std::fmod(s, 3600) / 60));
+  }
+  return buffer;
+}
+
+/// A line on a terminal that says how far a long grid is; silent elsewhere and on short runs. Its members are never called together: the
+/// machine does not say how far it is while it prints.
 class Progress {
  public:
   explicit Progress(bool enabled) : enabled_(enabled && is_terminal(STDERR_FILENO)) {}
@@ -36,20 +54,26 @@ class Progress {
   }
   void update(uint64_t done, uint64_t total) {
     note_progress(done, total);
-    if (!enabled_) return;
     const auto now = std::chrono::steady_clock::now();
+    if (done < done_) start_ = now;  // another launch has begun
+    done_ = done;
     const double elapsed = std::chrono::duration<double>(now - start_).count();
-    if (elapsed < 0.5 || std::chrono::duration<double>(now - last_).count() < 0.1) return;
+    if (!enabled_ || elapsed < kFirst || std::chrono::duration<double>(now - last_).count() < kBetween) return;
     last_ = now;
     shown_ = true;
     const double rate = static_cast<double>(done) / elapsed;
-    std::fprintf(stderr, "\r\033[K%3.0f %%  block %llu of %llu, %.0f blocks/s, %.0f s left", 100.0 * static_cast<double>(done) / static_cast<double>(total),
-                 static_cast<unsigned long long>(done), static_cast<unsigned long long>(total), rate, static_cast<double>(total - done) / rate);
+    std::string text = "block " + std::to_string(done) + " of " + std::to_string(total);
+    char numbers[64];
+    std::snprintf(numbers, sizeof numbers, rate < 10 ? ", %.2f blocks/s, " : ", %.0f blocks/s, ", rate);
+    if (done > 0) text += numbers + time_text(static_cast<double>(total - done) / rate) + " left";
+    std::fprintf(stderr, "\r\033[K%3.0f %%  %s", 100.0 * static_cast<double>(done) / static_cast<double>(total), text.c_str());
     std::fflush(stderr);
   }
 
  private:
+  static constexpr double kFirst = 0.5, kBetween = 0.1;  // seconds
   bool enabled_, shown_ = false;
+  uint64_t done_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), last_{};
 };
 
@@ -82,6 +106,8 @@ struct Outcome {
   Diagnostics diags;
   RunStats stats;
   std::string prints, shown, entry, replay, both, device = "cpu";
+  FreedomChoice freedom;
+  std::optional<Explored> explored;
   bool ran = false, expected_trap = false;
   size_t checks = 0;
 };
@@ -92,31 +118,6 @@ bool only_differs(const Diagnostics& diags) {
   return diags.has_errors();
 }
 
-/// The texts that the kernel had to print and did not.
-void check_prints(const Job& job, const std::string& printed, Diagnostics& diags) {
-  std::vector<std::string> lines;
-  const auto split = [](const std::string& text, std::vector<std::string>& to) {
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      to.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-  };
-  split(printed, lines);
-  std::vector<std::string> wanted;
-  for (const std::string& text : job.prints) split(text, wanted);
-  for (const std::string& line : wanted) {
-    const auto it = std::find(lines.begin(), lines.end(), line);
-    if (it == lines.end()) {
-      Place place;
-      place.file = job.file;
-      (void)diags.error(Code::E0809, place, "the kernel did not print '" + line + "'");
-    } else {
-      lines.erase(it);
-    }
-  }
-}
-
 /// What a launch starts from.
 struct Input {
   std::shared_ptr<const ValidModule> module;
@@ -124,7 +125,7 @@ struct Input {
   LaunchArguments args;
 };
 
-Result<Input> prepare(const Job& job, Bundle* bundle, const CommonOptions& common, Outcome& out) {
+Result<Input> prepare(const Job& job, Bundle* bundle, const LaunchSettings& s, const CommonOptions& common, Outcome& out) {
   Input in;
   Result<Module> module = [&]() -> Result<Module> {
     if (bundle) return decode_tilebc(bundle->kernel, job.file, out.diags);
@@ -147,7 +148,7 @@ Result<Input> prepare(const Job& job, Bundle* bundle, const CommonOptions& commo
     in.args = std::move(bundle->args);
     return in;
   }
-  auto args = expand(job.args, params, {job.base_dir, out.entry, {}}, out.diags);
+  auto args = expand(job.args, params, {job.base_dir, out.entry, s.arrays}, out.diags);
   if (!args) return Failed;
   in.args = std::move(args.value());
   return in;
@@ -193,49 +194,13 @@ Diagnostics time_limit_error(double seconds, const std::string& entry, const std
   return diags;
 }
 
-/// The same arguments in memory of their own.
-std::optional<LaunchArguments> copy_of(const LaunchArguments& args, Diagnostics& diags) {
-  LaunchArguments copy;
-  copy.params = args.params;
-  copy.bindings = args.bindings;
-  for (const Array& a : args.buffers) {
-    auto memory = AlignedBytes::make(a.memory.size());
-    if (!memory) {
-      (void)diags.error(Code::E0903, Place{}, "--both: no memory for a second copy of the arrays");
-      return std::nullopt;
-    }
-    std::copy_n(a.memory.data(), a.memory.size(), memory->data());
-    copy.buffers.push_back({a.type, a.shape, a.strides, a.offset, *std::move(memory)});
-  }
-  return copy;
-}
-
-/// Runs the launch on the interpreter and reports every array in which the results differ; by the job's rule for that array where it has
-/// one, else bit for bit with any NaN equal to any other.
+/// Runs the launch on the interpreter too and reports every array in which the results differ.
 void compare_with_cpu(const Job& job, const std::shared_ptr<const ValidModule>& module, const Function& entry, const LaunchArguments& got, LaunchArguments& reference,
                       RunOptions options, Outcome& out) {
   options.print = nullptr;
   const auto cpu = make_cpu_device(module, out.diags);
   if (!cpu || !(*cpu)->launch(entry, job.grid, reference, options, out.diags)) return;
-  for (size_t b = 0; b < got.buffers.size(); ++b) {
-    std::string name = "buffer " + std::to_string(b);
-    CompareRule rule;
-    for (size_t a = job.args.size(); a-- > 0;) {
-      if (got.bindings[a].buffer != static_cast<int32_t>(b)) continue;
-      name = argument_label(a, job.args[a].name);
-      for (const Expectation& e : job.expectations)
-        if (e.argument == a && !e.unchanged && !e.window && e.rule.kind != CompareRule::Kind::Bound) rule = e.rule;
-    }
-    Place place;
-    place.argument = name;
-    const ArrayView gpu = got.buffers[b].view(), cpu_view = reference.buffers[b].view();
-    const auto result = compare(gpu, cpu_view, rule, nullptr, place, out.diags);
-    if (!result) return;
-    if (!result->equal())
-      (void)out.diags.error(Code::E0809, place, out.device + " against cpu: " + show_report(*result, cpu_view, rule));
-    else if (const auto outside = first_change_outside(gpu, cpu_view.data))
-      (void)out.diags.error(Code::E0809, place, out.device + " against cpu: memory outside the array differs, first at element " + std::to_string(*outside));
-  }
+  compare_launches(job, got, reference, out.device + " against cpu", false, out.diags);
   if (!out.diags.has_errors()) out.both = out.device + " and cpu agree in all arrays";
 }
 
@@ -251,12 +216,16 @@ bool compiler_failed(const Diagnostics& diags) {
   return first && (first->code == Code::E0915 || first->code == Code::I0001 || first->subclass == "CompileTime" || first->subclass == "CompileMemory");
 }
 
+BundleOptions bundle_options(const RunOptions& o, const CheckSettings& c) {
+  return {o.threads, o.fuel, o.max_storage, c.checks, c.undef, c.undef_seed, c.uninitialised, o.schedule, o.order, o.numerics};
+}
+
 /// Writes a bundle of the launch into the folder for temporary files, and says so with the error.
 void keep_for_replay(const Job& job, const ValidModule& module, const LaunchArguments& args, const RunOptions& options, Outcome& out) {
   Diagnostics silent;
   auto kernel = encode_tilebc(*module, silent);
   if (!kernel) return;
-  auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, {options.threads, options.fuel, options.max_storage, {}, {}, 0, {}}, *std::move(kernel), job.args, args, silent);
+  auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, bundle_options(options, {}), *std::move(kernel), job.args, args, silent);
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (!captured || error) return;
@@ -275,7 +244,7 @@ void keep_for_replay(const Job& job, const ValidModule& module, const LaunchArgu
 }
 
 void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const CommonOptions& common, Outcome& out) {
-  auto input = prepare(job, bundle, common, out);
+  auto input = prepare(job, bundle, s, common, out);
   if (!input) return;
   const auto& module = input->module;
   const auto& entry = input->entry;
@@ -284,10 +253,15 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   auto device = s.make_device ? s.make_device(module, out.device, out.diags) : make_cpu_device(module, out.diags);
   if (!device) return;
   std::optional<LaunchArguments> reference;
-  if (s.both && !(reference = copy_of(*args, out.diags))) return;
+  out.freedom = s.freedom.choice;
+  out.freedom.complete(job.freedom);
+  const FreedomChoice& freedom = out.freedom;
+  if (!check_freedom_partners(freedom, {s.threads, s.repeat, static_cast<bool>(s.make_device), s.both, &s.observe}, out.diags)) return;
 
   RunOptions options;
   options.threads = s.threads ? s.threads : job.threads;
+  if (freedom.order && options.threads == 0) options.threads = 1;
+  freedom.apply(options);
   options.fuel = s.fuel;
   options.max_storage = s.max_memory;
   options.cancel = &stop_flag();
@@ -295,7 +269,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   Progress progress(!s.json && common.diagnostics == "text" && !others_on_stderr);
   options.print = [&](const std::string& text) {
     out.prints += text;
-    if (!s.json) {
+    if (!s.json && !freedom.explored()) {
       progress.clear();
       std::fwrite(text.data(), 1, text.size(), stdout);
       std::fflush(stdout);
@@ -318,17 +292,24 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   if (!s.observe.bundle.empty()) {
     auto kernel = encode_tilebc(**module, out.diags);
     if (!kernel) return;
-    auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, {options.threads, options.fuel, options.max_storage, s.checks.checks, s.checks.undef, s.checks.undef_seed,
-                                           s.checks.uninitialised}, *std::move(kernel), job.args, *args, out.diags);
+    auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, bundle_options(options, s.checks), *std::move(kernel), job.args, *args, out.diags);
     if (!captured) return;
     writer = *std::move(captured);
     // Written before the launch too: a launch that does not end, or ends this program, is the one to be looked at.
     if (!writer->write(s.observe.bundle, nullptr, out.diags)) return;
   }
+  fill_uninitialised(s.checks, job, *args);
+  if (s.both && !(reference = copy_of(*args, "--both", out.diags))) return;
   {
     const Diagnostics words = time_limit_error(s.observe.time_limit, out.entry, "");
     const StopGuard guard(s.observe.time_limit, s.program, common.diagnostics == "json" ? render_json(words) : render(words));
-    for (unsigned r = 0; r < s.repeat && !stop_flag(); ++r) {
+    if (freedom.explored()) {
+      out.explored = explore({job, *entry, **device, *args, options, freedom, s.check, out.prints}, out.diags);
+      out.stats = out.explored->stats;
+      out.ran = !out.explored->seed && !out.explored->expected_trap;
+      out.expected_trap = out.explored->expected_trap;
+    }
+    for (unsigned r = 0; r < s.repeat && !stop_flag() && !freedom.explored(); ++r) {
       auto stats = (*device)->launch(*entry, job.grid, *args, options, out.diags);
       if (stats && (!out.ran || stats->seconds < out.stats.seconds)) out.stats = *stats;
       out.ran = out.ran || stats.ok();
@@ -347,19 +328,18 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   for (const Diagnostic& d : written.all()) (void)out.diags.error(d);
   if (stop_reason() != StopReason::None) return;
   if (reference && out.ran && !out.diags.has_errors()) compare_with_cpu(job, module, *entry, *args, *reference, options, out);
-  if (s.check && job.outcome) {
+  if (out.explored && !s.json) std::fwrite(out.prints.data(), 1, out.prints.size(), stdout);
+  if (s.check && job.outcome && !out.explored) {
     const Diagnostic* first = out.diags.first_error();
     if (first && first->code == *job.outcome) {
       out.expected_trap = true;
       out.diags.clear();
     } else if (!first) {
-      Place place;
-      place.file = job.file;
-      (void)out.diags.error(Code::E0809, place, std::string("the launch ended well, expected ") + code_info(*job.outcome).name + " (" + code_info(*job.outcome).meaning + ")");
+      missing_trap(job, out.diags);
     }
   }
   if (!out.ran || out.diags.has_errors()) return;
-  if (s.check) {
+  if (s.check && !out.expected_trap) {
     out.checks = job.expectations.size() + job.prints.size();
     (void)check_expectations(job, *args, out.diags);
     check_prints(job, out.prints, out.diags);
@@ -409,6 +389,9 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
     j["entry"] = out.entry;
     j["grid"] = job.grid;
     j["device"] = out.device;
+    if (out.freedom.schedule) j["schedule"] = show(*out.freedom.schedule);
+    if (out.freedom.order) j["order"] = show(*out.freedom.order);
+    if (out.freedom.numerics) j["numerics"] = numerics_name(*out.freedom.numerics);
     j["status"] = status;
     j["result"] = status == 0 ? "ok" : status == kDiffers ? "differs" : class_name(code_info(out.diags.first_error()->code).cls);
     if (out.expected_trap) j["expected_trap"] = code_info(*job.outcome).name;
@@ -424,6 +407,10 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
     if (!out.shown.empty()) j["shown"] = out.shown;
     if (!out.replay.empty()) j["replay"] = out.replay;
     if (!out.both.empty()) j["both"] = out.both;
+    if (out.explored) {
+      j["explored"] = {{"launches", out.explored->launches}};
+      if (out.explored->seed) j["explored"]["found"] = *out.explored->seed;
+    }
     j["diagnostics"] = nlohmann::ordered_json::array();
     std::istringstream lines(render_json(out.diags));  // one object a line
     for (std::string line; std::getline(lines, line);) j["diagnostics"].push_back(nlohmann::ordered_json::parse(line, nullptr, false));
@@ -433,6 +420,7 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
     std::fwrite(out.shown.data(), 1, out.shown.size(), stdout);
     if (status == 0 && !out.replay.empty()) std::fprintf(stderr, "%s: %s\n", settings.program.c_str(), out.replay.c_str());
     if (status == 0 && !out.both.empty()) std::fprintf(stderr, "%s: %s\n", settings.program.c_str(), out.both.c_str());
+    if (status == 0 && out.explored) std::fprintf(stderr, "%s: %s\n", settings.program.c_str(), explored_text(out.freedom, *out.explored).c_str());
     if (status == 0 && out.checks > 0) std::fprintf(stderr, "%s: %zu check%s passed\n", settings.program.c_str(), out.checks, out.checks == 1 ? "" : "s");
     if (settings.stats && out.ran)
       std::fprintf(stderr, "entry    %s\nblocks   %llu (%u x %u x %u)\nsteps    %llu\nthreads  %u\nstorage  %llu bytes a thread\ntime     %.6f s\n", out.entry.c_str(),
@@ -450,7 +438,7 @@ int run_replay(const std::string& path, LaunchSettings settings, const CommonOpt
   Diagnostics diags;
   const auto bytes = read_file(path, diags);
   if (!bytes) return report(diags, common);
-  auto bundle = read_bundle(*bytes, path, diags);
+  auto bundle = read_bundle(*bytes, path, diags, settings.arrays);
   if (!bundle) return report(diags, common);
   log(common, path + ": written by tilevm " + bundle->version);
   Job job;
@@ -466,6 +454,12 @@ int run_replay(const std::string& path, LaunchSettings settings, const CommonOpt
   if (settings.fuel == 0) settings.fuel = bundle->options.fuel;
   if (settings.max_memory == 0) settings.max_memory = bundle->options.max_storage;
   const CheckSettings none;
+  const BundleOptions& recorded = bundle->options;
+  FreedomChoice then;
+  if (recorded.schedule) then.schedule = SeedChoice{*recorded.schedule, 0};
+  if (recorded.order) then.order = SeedChoice{*recorded.order, 0};
+  then.numerics = recorded.numerics;
+  settings.freedom.choice.complete(then);
   if (settings.checks.checks.empty() && settings.checks.undef == none.undef && settings.checks.uninitialised.empty())
     settings.checks = {bundle->options.checks, bundle->options.undef, bundle->options.undef_seed, bundle->options.uninitialised};
   return run(job, &*bundle, settings, common);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/cli_check.h"
+#include "tools/cli_freedom.h"
 #include "tools/cli_observe.h"
 #include "tools/cli_options.h"
 #include "vm/interp/exec.h"
@@ -20,6 +21,7 @@ struct LaunchSettings {
   unsigned threads = 0;        ///< overrides the job's where not 0
   uint64_t fuel = 0;
   uint64_t max_memory = uint64_t{4} << 30;
+  ArrayLimits arrays;          ///< of the arguments together
   bool stats = false;          ///< table on standard error
   bool json = false;           ///< report on standard output
   bool check = true;           ///< compare with the job's expectations
@@ -28,6 +30,7 @@ struct LaunchSettings {
   unsigned repeat = 1;         ///< launches; the fastest is reported
   ObserveSettings observe;
   CheckSettings checks;
+  FreedomSettings freedom;
   /// Makes the machine and says its name; the interpreter where it is empty.
   std::function<Result<std::unique_ptr<Device>>(std::shared_ptr<const ValidModule>, std::string& name, Diagnostics&)> make_device;
   bool both = false;           ///< run on the interpreter too and compare

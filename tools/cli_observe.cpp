@@ -79,6 +79,7 @@ class OrderedPrints : public Observer {
     next_ = 0;
   }
   void block_begin(Exec& x) override { current = linear_block(x); }
+  void before(Exec& x, const Step&) override { current = linear_block(x); }  // interleaved blocks share a thread
   void block_end(Exec& x) override {
     if (!in_order_) return;
     const std::lock_guard lock(x.launch.mutex);

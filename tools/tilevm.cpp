@@ -33,6 +33,9 @@ Examples:
          --arg array:f16[512,512]=normal(seed=2) --arg c=array:f32[512,512]=zeros --show c --stats
   tilevm k.tile --arg ptr:f32[64]=zeros --check default --uninit 0 --undef nan
   tilevm k.tile --undef random --undef-seed 7
+  tilevm k.tile --grid 64 --arg c=ptr:f32[64]=zeros --schedule 7 --check race
+  tilevm k.tile --schedule explore:1000 --uninit c --undef nan
+  tilevm k.tile --order explore:20 --numerics h200
   tilevm k.tile --trace=k.trace --trace-block 1,0 --trace-op addf,mulf --trace-line 12
   tilevm k.tile --profile=k.json --profile-trace k.trace.json --repeat 10 --threads 1
   tilevm k.tile --access-map k.svg --ordered-prints --print-blocks
@@ -58,6 +61,7 @@ constexpr char kRunFooter[] = R"(Examples:
   tilevm run examples/02_loop_over_k.json
   tilevm run job.json --json --threads 1
   tilevm run job.json --kernel changed.tile
+  tilevm run job.json --schedule explore:100
   tilevm run launch.json --dump out --no-check
 
 Options of the launch have their examples in tilevm --help.)";
@@ -103,13 +107,14 @@ void add_launch_options(CLI::App& app, Settings& s) {
   app.add_flag("--cpu", s.cpu, "Run on the exact reference interpreter (the default)");
   app.add_option("--threads", s.launch.threads, "Worker threads; 0: one for each core")->type_name("N")->check(CLI::Range(0u, kMaxJobThreads));
   app.add_option("--fuel", s.launch.fuel, "Most steps of one block before the run is stopped (exit 6); 0: unlimited")->type_name("STEPS");
-  app.add_option("--max-memory", s.max_memory, "Most memory that one block's tiles may take, such as 512M or 4G")->type_name("SIZE")->capture_default_str();
+  app.add_option("--max-memory", s.max_memory, "Most memory that one block's tiles may take, such as 512M or 4G, and, where given, all arrays together (exit 6)")->type_name("SIZE")->capture_default_str();
   app.add_option("--repeat", s.launch.repeat, "Launch so many times and report the fastest")->type_name("N")->check(CLI::Range(1u, 1000000u));
   app.add_option("--show", s.launch.show, "Print the first elements of this argument's array afterwards (by name or number from 0)")->type_name("ARG");
   app.add_flag("--stats", s.launch.stats, "Print blocks, steps, memory and time on standard error");
   app.add_flag("--json", s.launch.json, "Print a report as JSON on standard output; kernel prints go into it");
   add_observe_options(app, s.launch.observe);
   add_check_options(app, s.launch.checks);
+  add_freedom_options(app, s.launch.freedom);
   add_gpu_options(app, s.gpu);
 }
 
@@ -130,7 +135,9 @@ int finish(Settings& s, const CLI::App& app, const std::string& kernel, const Co
   if (const int status = finish_gpu(app, s.gpu, s.launch, "tilevm", common)) return status;
   s.launch.max_memory = parse_bytes(s.max_memory);
   if (s.launch.max_memory == 0) return usage_error("tilevm", "--max-memory: '" + s.max_memory + "' is not a size", common, "write it as 512M or 4G");
+  if (app.count("--max-memory") > 0) s.launch.arrays.bytes = s.launch.max_memory;
   if (const int status = check_check_options(s.launch.checks, "tilevm", common)) return status;
+  if (const int status = check_freedom_options(s.launch.freedom, "tilevm", common)) return status;
   return check_observe_options(s.launch.observe, "tilevm", kernel, common);
 }
 
@@ -258,7 +265,11 @@ int docs_command(int argc, const char* const* argv) {
   DocCommand doc = describe_all();
   for (DocCommand* c : {&doc, &doc.command("run"), &doc.command("replay")})
     for (DocOption& o : c->options)
-      if (o.names[0] == "--undef") o.choices = {"zero", "nan", "random", "trap"};
+      if (o.names[0] == "--undef") {
+        o.choices = {"zero", "nan", "random", "trap"};
+      } else if (o.names[0] == "--numerics") {
+        o.choices = {"exact", "h200"};
+      }
   const bool man = app.get_subcommands()[0]->get_name() == "man";
   (void)write_output(output, man ? man_page(doc, build_version()) : completion_script(doc, shell), diags).ok();
   return report(diags, common);

@@ -28,7 +28,7 @@ class EmulatedDevice : public Device {
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
     EmulatedMemory memory;
     std::vector<uint64_t> buffers, params;
-    const auto names = buffer_names(args);
+    const auto names = buffer_names(args, entry_params(**module_, entry));
     const auto add = [&](std::byte* data, uint64_t size, const std::string& name) {
       const uint64_t base = memory.add({data, size, name});
       if (base == 0) (void)diags.error(Code::L0103, Place{}, name + ": " + std::to_string(size) + " bytes are larger than the emulation's limit");

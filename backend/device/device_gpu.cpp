@@ -64,7 +64,7 @@ class GpuDeviceImpl : public GpuDevice {
     for (const LaunchPart& part : *parts)
       if (!gpu_->check_grid(part.grid, diags)) return Failed;
     std::vector<DeviceMemory> buffers;
-    if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
+    if (!gpu_->enter(diags) || !upload(entry, args, buffers, diags)) return Failed;
     DeviceMemory maps, local;
     const auto ready = prepare_for(entry, args, buffers, maps, linear, diags);
     if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
@@ -173,8 +173,8 @@ class GpuDeviceImpl : public GpuDevice {
     return {grid, built.kernel.threads, built.kernel.shared_bytes, built.kernel.cluster};
   }
 
-  [[nodiscard]] Status upload(const LaunchArguments& args, std::vector<DeviceMemory>& buffers, Diagnostics& diags) const {
-    const auto names = buffer_names(args);
+  [[nodiscard]] Status upload(const Function& entry, const LaunchArguments& args, std::vector<DeviceMemory>& buffers, Diagnostics& diags) const {
+    const auto names = buffer_names(args, entry_params(**module_, entry));
     for (size_t b = 0; b < args.buffers.size(); ++b) {
       const auto& host = args.buffers[b].memory;
       auto memory = gpu_->allocate(host.size(), names[b], diags);
@@ -231,7 +231,7 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
     return diags.error(Code::E0808, Place{}, "this grid takes several launches, or one that the peer cannot have; times would not compare", "use a smaller grid");
   if (!gpu_->check_grid((*parts)[0].grid, diags)) return Failed;
   std::vector<DeviceMemory> buffers, peer_buffers;
-  if (!gpu_->enter(diags) || !upload(args, buffers, diags)) return Failed;
+  if (!gpu_->enter(diags) || !upload(entry, args, buffers, diags)) return Failed;
   DeviceMemory maps, local;
   const auto ready = prepare_for(entry, args, buffers, maps, linear, diags);
   if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
@@ -243,7 +243,7 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   result.threads = (*ready)->built.kernel.threads;
   result.blocks_per_sm = ours.blocks_per_sm(result.threads, (*ready)->built.kernel.shared_bytes);
   const bool with_peer = !options.peer_cubin.empty();
-  if (with_peer && !upload(args, peer_buffers, diags)) return Failed;
+  if (with_peer && !upload(entry, args, peer_buffers, diags)) return Failed;
   const LaunchShape our_shape = shape((*ready)->built, (*parts)[0].grid);
   // Kernels of NVIDIA's compiler know their own number of threads; they are launched with a block of one.
   const auto& other = options.peer_grid[0] != 0 ? options.peer_grid : grid;

@@ -1,4 +1,4 @@
-// What a launch hands to a kernel besides its scalars: names of buffers, and the bytes of the module's globals.
+// What a launch hands to a kernel besides its scalars: the bytes of the module's globals, and how its grid is launched.
 #pragma once
 
 #include <array>
@@ -11,9 +11,6 @@
 #include "vm/runtime/launch_args.h"
 
 namespace tile {
-
-/// "argument 0", by buffer.
-[[nodiscard]] std::vector<std::string> buffer_names(const LaunchArguments& args);
 
 /// The initial bytes of every global, in module order. They stay in `owner`.
 [[nodiscard]] Result<std::vector<Memory::Allocation>> global_data(const Module& module, Memory& owner, Diagnostics& diags);

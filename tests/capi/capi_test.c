@@ -1,6 +1,7 @@
 /* The C interface as a C program uses it: modules in, JSON out, launches, and every way to call it wrongly. */
 #include <tilevm/tilevm.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,11 @@ static const char kKernel[] =
     "    assert %f, \"no\" : tile<i1>\n"
     "    return\n"
     "  }\n"
+    "  entry @who() {\n"
+    "    %b, %y, %z = get_tile_block_id : tile<i32>\n"
+    "    %t = print_tko \"%d\", %b : tile<i32> -> token\n"
+    "    return\n"
+    "  }\n"
     "}\n";
 
 static void print(void* user, const char* text, uint64_t size) {
@@ -49,7 +55,7 @@ static int says(char* errors, const char* text) {
 int main(void) {
   tilevm_module* m = NULL;
   char* errors = NULL;
-  char printed[128] = "";
+  char printed[128] = "", before[128] = "";
   int32_t data[5] = {1, -2, 3, 4, 5};
   tilevm_buffer buffer;
   tilevm_argument arguments[2];
@@ -63,7 +69,7 @@ int main(void) {
   }
   errors = tilevm_entries(m);
   CHECK(says(errors, "{\"entries\":[{\"name\":\"scale\",\"params\":[{\"name\":\"p\",\"type\":\"ptr\",\"pointee\":\"i32\"},"
-                     "{\"name\":\"n\",\"type\":\"i32\"}]},{\"name\":\"talk\",\"params\":[]}]}"));
+                     "{\"name\":\"n\",\"type\":\"i32\"}]},{\"name\":\"talk\",\"params\":[]},{\"name\":\"who\",\"params\":[]}]}"));
 
   memset(&l, 0, sizeof l);
   buffer.data = data;
@@ -121,6 +127,32 @@ int main(void) {
   l.user = printed;
   CHECK(tilevm_run(m, &l, &errors) == TILEVM_TRAP && says(errors, "\"T0102\""));
   CHECK(strncmp(printed, "x = 7\n", 6) == 0);
+
+  /* Choices where the language leaves them: blocks in another order, the same one each time; a structure of version 1 has none. */
+  l.entry = "who";
+  l.grid[0] = 6;
+  l.threads = 1;
+  printed[0] = '\0';
+  CHECK(tilevm_run(m, &l, NULL) == TILEVM_OK && strcmp(printed, "012345") == 0);
+  l.choices = TILEVM_ORDER;
+  l.order = 1;
+  printed[0] = '\0';
+  CHECK(tilevm_run(m, &l, NULL) == TILEVM_OK && strlen(printed) == 6 && strcmp(printed, "012345") != 0);
+  strcpy(before, printed);
+  l.choices = TILEVM_ORDER | TILEVM_SCHEDULE | TILEVM_NUMERICS_H200;
+  l.schedule = 5;
+  printed[0] = '\0';
+  CHECK(tilevm_run(m, &l, NULL) == TILEVM_OK && strlen(printed) == 6);
+  strcpy(before, printed);
+  printed[0] = '\0';
+  CHECK(tilevm_run(m, &l, NULL) == TILEVM_OK && strcmp(printed, before) == 0);
+  l.choices = 0xF0;
+  CHECK(tilevm_run(m, &l, &errors) == TILEVM_USAGE && says(errors, "choice"));
+  l.struct_size = offsetof(tilevm_launch, choices);
+  printed[0] = '\0';
+  CHECK(tilevm_run(m, &l, NULL) == TILEVM_OK && strcmp(printed, "012345") == 0);
+  l.choices = 0;
+  l.entry = "talk";
 
   /* Calls that are wrong. */
   l.struct_size = 8;

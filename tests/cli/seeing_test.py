@@ -69,19 +69,19 @@ KERNELS = {
 }
 SUM = ["sum.tile", "--grid", "2", "--arg", "p=ptr:f32[2]=arange(1)", "--arg", "i32:1"]
 
-TRACE = """[0,0,0] entry @sum %p = argument 0+0, %n = 1
+TRACE = """[0,0,0] entry @sum %p = argument 0 (p)+0, %n = 1
 [0,0,0] sum.tile:3: get_tile_block_id -> %x = 0, %y = 0, %z = 0
 [0,0,0] sum.tile:4: constant -> %zero = 0
 [0,0,0] sum.tile:5: constant -> %one = 1
-[0,0,0] sum.tile:6: offset %p = argument 0+0, %x = 0 -> %q = argument 0+0
-[0,0,0] sum.tile:7: load_ptr_tko %q = argument 0+0 -> %v = 1
+[0,0,0] sum.tile:6: offset %p = argument 0 (p)+0, %x = 0 -> %q = argument 0 (p)+0
+[0,0,0] sum.tile:7: load_ptr_tko %q = argument 0 (p)+0 -> %v = 1
 [0,0,0] sum.tile:8: for %zero = 0, %n = 1, %one = 1, %v = 1
 [0,0,0] sum.tile:8: for iteration %k = 0, %acc = 1
 [0,0,0] sum.tile:9:   addf %acc = 1, %v = 1 -> %next = 2
 [0,0,0] sum.tile:10:   continue %next = 2
 [0,0,0] sum.tile:8: for done -> %sum = 2
 [0,0,0] sum.tile:12: print_tko %x = 0
-[0,0,0] sum.tile:13: store_ptr_tko %q = argument 0+0, %sum = 2
+[0,0,0] sum.tile:13: store_ptr_tko %q = argument 0 (p)+0, %sum = 2
 [0,0,0] sum.tile:14: return
 """
 
@@ -170,14 +170,14 @@ def traces(c):
     c.equal("prints beside a trace", done.stdout, "block 0\nblock 1\n")
     done = c.run(*SUM, "--trace=out.trace", "--trace-block", "1", "--trace-op", "load_ptr_tko,addf", "--threads", "4")
     c.equal("filtered trace", c.read("out.trace"),
-            "[1,0,0] sum.tile:7: load_ptr_tko %q = argument 0+4 -> %v = 2\n[1,0,0] sum.tile:9:   addf %acc = 2, %v = 2 -> %next = 4\n")
+            "[1,0,0] sum.tile:7: load_ptr_tko %q = argument 0 (p)+4 -> %v = 2\n[1,0,0] sum.tile:9:   addf %acc = 2, %v = 2 -> %next = 4\n")
     c.equal("a trace in a file leaves standard error alone", done.stderr, "")
     done = c.run(*SUM, "--trace", "--trace-line", "9", "--trace-block", "0")
     c.equal("trace of a line", done.stderr, "[0,0,0] sum.tile:9:   addf %acc = 1, %v = 1 -> %next = 2\n")
     done = c.run(*SUM, "--trace=nowhere/x")
     c.that("trace into nowhere", done.returncode == 3 and "E0902" in done.stderr, done.stderr)
     done = c.run("trap.tile", "--grid", "2", "--arg", "ptr:f32[1]=ones", "--trace")
-    c.that("trace of a trap", done.returncode == 4 and "load_ptr_tko %q = argument 0+4 -> stopped\n" in done.stderr, done.stderr)
+    c.that("trace of a trap", done.returncode == 4 and "load_ptr_tko %q = argument 0 (p)+4 -> stopped\n" in done.stderr, done.stderr)
 
 
 def profiles(c):
@@ -245,6 +245,34 @@ def stepping(c):
     c.that("quit writes nothing", done.returncode == 130 and c.read("p.npy") is None, done.returncode)
     done = c.run(*SUM, "--break", "constant", "--out", "p=q.npy", input="delete\ncontinue\n")
     c.that("an operation without a step, and on to the end", done.returncode == 0 and (c.folder / "q.npy").exists(), done.stderr)
+    # On a terminal there is a prompt, and an interrupt ends the launch.
+    master, slave = pty.openpty()
+    with subprocess.Popen([TILEVM, *SUM, "--break", "addf"], cwd=c.folder, stdin=slave, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        said, end, asked = b"", time.monotonic() + 30, [b"print acc\n", b"step\n", b"continue\n", None]
+        while time.monotonic() < end and process.poll() is None:
+            if select.select([master], [], [], 0.2)[0]:
+                try:
+                    said += os.read(master, 4096)
+                except OSError:
+                    break
+            if said.count(b"(tilevm) ") > 4 - len(asked) and asked:
+                command = asked.pop(0)
+                if command is None:
+                    process.send_signal(signal.SIGINT)
+                else:
+                    os.write(master, command)
+        if process.poll() is None:
+            process.kill()
+        while select.select([master], [], [], 0.2)[0]:
+            try:
+                said += os.read(master, 4096)
+            except OSError:
+                break
+        os.close(master)
+    text = said.decode(errors="replace").replace("\r", "")
+    c.that("prompt on a terminal", process.returncode == 130 and text.count("(tilevm) ") == 4 and "%acc : tile<f32> = 1" in text and
+           "[0,0,0] sum.tile:10: continue %next" in text and "[1,0,0] sum.tile:9" in text and "after at least 1 of 2 blocks; no results" in text, f"{process.returncode} {text}")
 
 
 def interrupts(c):
@@ -284,24 +312,34 @@ def interrupts(c):
 
 def progress(c):
     """On a terminal a long launch says how far it is; nothing of that goes into a pipe."""
-    arguments = ["long.tile", "--grid", "16777215", "--arg", "p=ptr:f32[1]=zeros", "--arg", "i32:1000"]
-    master, slave = pty.openpty()
-    with subprocess.Popen([TILEVM, *arguments], cwd=c.folder, stdout=subprocess.DEVNULL, stderr=slave) as process:
-        os.close(slave)
-        said, end = b"", time.monotonic() + 20
-        while time.monotonic() < end and b"left" not in said:
-            if select.select([master], [], [], 0.5)[0]:
-                said += os.read(master, 4096)
-        process.send_signal(signal.SIGINT)
-        status = process.wait(timeout=30)
-        while select.select([master], [], [], 0.2)[0]:
-            try:
-                said += os.read(master, 4096)
-            except OSError:
-                break
-        os.close(master)
-    text = said.decode(errors="replace")
-    c.that("progress", status == 130 and re.search(r"[0-9]+ %  block [0-9]+ of 16777215, [0-9]+ blocks/s, [0-9]+ s left", text), text[-300:])
+    def on_terminal(arguments, wanted):
+        """What a launch says on a terminal until `wanted` has come, and after an interrupt; and its exit status."""
+        master, slave = pty.openpty()
+        with subprocess.Popen([TILEVM, *arguments], cwd=c.folder, stdout=subprocess.DEVNULL, stderr=slave) as process:
+            os.close(slave)
+            said, end = b"", time.monotonic() + 20
+            while time.monotonic() < end and wanted not in said:
+                if select.select([master], [], [], 0.5)[0]:
+                    said += os.read(master, 4096)
+            process.send_signal(signal.SIGINT)
+            status = process.wait(timeout=30)
+            while select.select([master], [], [], 0.2)[0]:
+                try:
+                    said += os.read(master, 4096)
+                except OSError:
+                    break
+            os.close(master)
+        return said.decode(errors="replace"), status
+
+    arguments = ["long.tile", "--grid", "16777215", "--arg", "p=ptr:f32[1]=zeros", "--arg", "i32:1000", "--out", "p=never.npy"]
+    text, status = on_terminal(arguments, b"left")
+    c.that("progress", status == 130 and re.search(r"[0-9]+ %  block [0-9]+ of 16777215, [0-9]+ blocks/s, [0-9]+ (s|min [0-9]+ s|h [0-9]+ min) left", text), text[-300:])
+    c.that("the line is gone before the last words", re.search(r"\r\x1b\[Ktilevm: interrupted after at least [1-9][0-9]* of 16777215 blocks; no results were written\r\n$", text), repr(text[-300:]))
+    c.that("nothing was written", not [f for f in os.listdir(c.folder) if "never" in f], os.listdir(c.folder))
+    # By time: no block has ended.
+    for more in ([], ["--schedule", "1"], ["--schedule", "explore:3"]):
+        text, status = on_terminal(["forever.tile", "--grid", "2", "--arg", "p=ptr:f32[1]=zeros", *more], b"block 0 of 2\r\x1b[K  0 %  block 0 of 2")
+        c.that(f"progress of long blocks {more}", status == 130 and text.count("  0 %  block 0 of 2") >= 2 and "after at least 0 of 2 blocks" in text, repr(text[-300:]))
     with subprocess.Popen([TILEVM, *arguments], cwd=c.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)

@@ -44,11 +44,11 @@ std::string traced(Kernel& k, TraceFilter filter = {}, LaunchGrid grid = {1, 1, 
 TEST_CASE("a trace tells every operation with its values, loops by iteration and branches by the way taken") {
   Kernel k(kLoop, {"a=ptr:f32[1]=full(3)", "i32:2"});
   CHECK(traced(k) ==
-        "[0,0,0] entry @loop %p = argument 0+0, %n = 2\n"
+        "[0,0,0] entry @loop %p = argument 0 (p)+0, %n = 2\n"
         "[0,0,0] k.tile:3: get_tile_block_id -> %x = 0, %y = 0, %z = 0\n"
         "[0,0,0] k.tile:4: constant -> %zero = 0\n"
         "[0,0,0] k.tile:5: constant -> %one = 1\n"
-        "[0,0,0] k.tile:6: load_ptr_tko %p = argument 0+0 -> %v = 3\n"
+        "[0,0,0] k.tile:6: load_ptr_tko %p = argument 0 (p)+0 -> %v = 3\n"
         "[0,0,0] k.tile:7: for %zero = 0, %n = 2, %one = 1, %v = 3\n"
         "[0,0,0] k.tile:7: for iteration %k = 0, %acc = 3\n"
         "[0,0,0] k.tile:8:   cmpi %k = 0, %zero = 0 -> %first = 1\n"
@@ -67,7 +67,7 @@ TEST_CASE("a trace tells every operation with its values, loops by iteration and
         "[0,0,0] k.tile:9:   if done -> %w = 18\n"
         "[0,0,0] k.tile:16:   continue %w = 18\n"
         "[0,0,0] k.tile:7: for done -> %sum = 18\n"
-        "[0,0,0] k.tile:18: store_ptr_tko %p = argument 0+0, %sum = 18\n"
+        "[0,0,0] k.tile:18: store_ptr_tko %p = argument 0 (p)+0, %sum = 18\n"
         "[0,0,0] k.tile:19: return\n");
 }
 
@@ -107,9 +107,9 @@ TEST_CASE("the operation that traps is the last line of a trace") {
 )",
            {"ptr:f32[2]=zeros", "i32:2"});
   CHECK(traced(k) ==
-        "[0,0,0] entry @bad %p = argument 0+0, %n = 2\n"
-        "[0,0,0] k.tile:3: offset %p = argument 0+0, %n = 2 -> %q = argument 0+8\n"
-        "[0,0,0] k.tile:4: load_ptr_tko %q = argument 0+8 -> stopped\n");
+        "[0,0,0] entry @bad %p = argument 0 (p)+0, %n = 2\n"
+        "[0,0,0] k.tile:3: offset %p = argument 0 (p)+0, %n = 2 -> %q = argument 0 (p)+8\n"
+        "[0,0,0] k.tile:4: load_ptr_tko %q = argument 0 (p)+8 -> stopped\n");
   CHECK(k.diags.first_error()->code == Code::T0101);
 }
 

@@ -1,4 +1,6 @@
 // The C interface of vm/include/tilevm/tilevm.h over Device and the readers.
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -91,9 +93,16 @@ Result<LaunchArguments> arguments(const tilevm_launch& l, std::span<const ParamT
   return out;
 }
 
-tilevm_status run(tilevm_module* module, const tilevm_launch* l, Diagnostics& diags) {
-  if (module == nullptr || l == nullptr) return misused(diags, "tilevm_run: no module or no launch");
-  if (l->struct_size < sizeof(tilevm_launch)) return misused(diags, "tilevm_run: struct_size is smaller than any version's");
+constexpr size_t kSizeOfVersion1 = offsetof(tilevm_launch, choices);
+constexpr uint32_t kChoices = TILEVM_SCHEDULE | TILEVM_ORDER | TILEVM_NUMERICS_H200;
+
+tilevm_status run(tilevm_module* module, const tilevm_launch* given, Diagnostics& diags) {
+  if (module == nullptr || given == nullptr) return misused(diags, "tilevm_run: no module or no launch");
+  if (given->struct_size < kSizeOfVersion1) return misused(diags, "tilevm_run: struct_size is smaller than any version's");
+  tilevm_launch whole{};
+  std::memcpy(&whole, given, std::min<uint64_t>(given->struct_size, sizeof whole));
+  const tilevm_launch* const l = &whole;
+  if ((l->choices & ~kChoices) != 0) return misused(diags, "tilevm_run: an unknown choice");
   if ((l->argument_count != 0 && l->arguments == nullptr) || (l->buffer_count != 0 && l->buffers == nullptr)) return misused(diags, "tilevm_run: arguments or buffers are missing");
   for (uint32_t b = 0; b < l->buffer_count; ++b)
     if (l->buffers[b].data == nullptr && l->buffers[b].size != 0) return misused(diags, "tilevm_run: a buffer has no data");
@@ -109,6 +118,9 @@ tilevm_status run(tilevm_module* module, const tilevm_launch* l, Diagnostics& di
   options.threads = l->threads;
   options.fuel = l->fuel;
   if (l->max_memory != 0) options.max_storage = l->max_memory;
+  if (l->choices & TILEVM_SCHEDULE) options.schedule = l->schedule;
+  if (l->choices & TILEVM_ORDER) options.order = l->order;
+  if (l->choices & TILEVM_NUMERICS_H200) options.numerics = Numerics::H200;
   if (l->print != nullptr) options.print = [l](const std::string& text) { l->print(l->user, text.data(), text.size()); };
   if (!(*device)->launch(**entry, {l->grid[0], l->grid[1], l->grid[2]}, *args, options, diags)) return TILEVM_INTERNAL;
   for (uint32_t b = 0; b < l->buffer_count; ++b)

@@ -95,7 +95,8 @@ class BoundsCheck : public CheckPart {
                        s.inst,
                        std::string(a.kind == MemoryAccess::Kind::Read ? "reads " : "writes ") +
                            x.memory.describe(address + (miss - at)) +
-                           ", but that byte lies between or around the elements of the argument's array",
+                           ", but element " + std::to_string(miss * 8 / info(options_.arrays[allocation]->type).memory_bits) +
+                           " of that memory belongs to no index of the array: " + shape_text(*options_.arrays[allocation]),
                        {},
                        {}});
     });
@@ -126,6 +127,15 @@ class BoundsCheck : public CheckPart {
   }
 
  private:
+  /// "shape [8, 60], strides [64, 1]": which elements are valid.
+  [[nodiscard]] static std::string shape_text(const CheckedArray& a) {
+    const auto list = [](const std::vector<int64_t>& numbers) {
+      std::string out;
+      for (const int64_t n : numbers) out += (out.empty() ? "" : ", ") + std::to_string(n);
+      return "[" + out + "]";
+    };
+    return "shape " + list(a.shape) + ", strides " + list(a.strides) + (a.offset ? ", first element " + std::to_string(a.offset) : "");
+  }
   [[nodiscard]] static std::string owner(const Exec& x, uint64_t base) {
     const Memory::Allocation* a = x.memory.find(base);
     return a ? a->name : "a view of no allocation";

@@ -12,7 +12,10 @@ class UndefCheck : public CheckPart {
   UndefCheck(const CheckFacts& facts, Findings& findings, WrittenMemory& written, bool stop)
       : CheckPart(facts, findings), written_(written), flow_(facts), stop_(stop) {
     use_.resize(f.insts.size());
-    for (InstId i = 0; i < f.insts.size(); ++i) find_uses(i);
+    for (InstId i = 0; i < f.insts.size(); ++i) {
+      find_uses(i);
+      makes_.push_back(flow_.makes(i));
+    }
   }
 
   void launch_begin(const Launch& launch) override {
@@ -27,10 +30,21 @@ class UndefCheck : public CheckPart {
                        facts.is_tile(f.operands(i)[0]);
     return flows ? kBefore : kNever;
   }
-  void silent(Exec& x, InstId i) override { flow(x, i); }
+  void silent(Exec& x, InstId i) override {
+    if (workers_[x.worker].marked != 0) flow(x, i);
+  }
 
   void before(Exec& x, const Step& s) override {
     Worker& w = workers_[x.worker];
+    const auto& op = facts.op(s.inst);
+    if (w.marked == 0) {  // the usual case: nothing is unspecified
+      if (op.memory) {
+        begin_load(x, s.inst);
+      } else if (makes_[s.inst] && !op.control) {
+        flow(x, s.inst);
+      }
+      return;
+    }
     for (const Use& u : use_[s.inst])
       if (const Marks& m = w.values[u.value])
         for (size_t e = 0; e < m->size(); ++e)
@@ -38,7 +52,6 @@ class UndefCheck : public CheckPart {
             report(x, s.inst, u.what, u.value, e, (*m)[e]);
             break;
           }
-    const auto& op = facts.op(s.inst);
     if (!op.memory) {
       if (!op.control) flow(x, s.inst);
       return;
@@ -49,16 +62,7 @@ class UndefCheck : public CheckPart {
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     Worker& w = workers_[x.worker];
     const auto& op = facts.op(s.inst);
-    for (const Use& u :
-         {Use{op.pointers, "address"}, Use{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored value"}}) {
-      if (u.value == kNone || !w.values[u.value]) continue;
-      const std::vector<Mark>& m = *w.values[u.value];
-      bool done = false;
-      for_each_element_of(a, [&](size_t e, uint64_t) {
-        if (!done && m[e]) report(x, s.inst, u.what, u.value, e, m[e]);
-        done = done || m[e];
-      });
-    }
+    if (w.marked != 0) find_in_access(x, s, a);
     if (a.kind == MemoryAccess::Kind::Write || op.loaded == kNone) return;
     loaded(x, s, a);
   }
@@ -66,18 +70,17 @@ class UndefCheck : public CheckPart {
     const auto& op = facts.op(s.inst);
     if (op.loaded == kNone) return;
     Worker& w = workers_[x.worker];
-    Marks& to = w.values[op.loaded];
-    to = nullptr;
     if (w.outside && w.covered < facts.count(op.loaded) && w.marks.empty())
       w.marks.assign(facts.count(op.loaded), w.outside);
-    if (!w.marks.empty()) to = std::make_shared<const std::vector<Mark>>(std::move(w.marks));
+    w.set(op.loaded, w.marks.empty() ? nullptr : std::make_shared<const std::vector<Mark>>(std::move(w.marks)));
     w.marks.clear();
   }
   void carry(Exec& x, std::span<const Carry> moves) override {
     Worker& w = workers_[x.worker];
+    if (w.marked == 0) return;
     w.moved.clear();
     for (const Carry& m : moves) w.moved.push_back(w.values[m.from]);
-    for (size_t k = 0; k < moves.size(); ++k) w.values[moves[k].to] = std::move(w.moved[k]);
+    for (size_t k = 0; k < moves.size(); ++k) w.set(moves[k].to, std::move(w.moved[k]));
   }
 
  private:
@@ -87,6 +90,11 @@ class UndefCheck : public CheckPart {
   };
   struct Worker {
     std::vector<Marks> values;  // by value
+    size_t marked = 0;          // values with marks
+    void set(ValueId v, Marks m) {
+      marked = marked + size_t{m != nullptr} - size_t{values[v] != nullptr};
+      values[v] = std::move(m);
+    }
     std::vector<Marks> moved;
     // The load that runs.
     std::vector<Mark> marks;  // of its result; empty: none so far
@@ -129,13 +137,29 @@ class UndefCheck : public CheckPart {
     if (f.insts[i].op == Opcode::AtomicCASTko) use_[i].push_back({f.operand(i, 1), "compared value"});
   }
 
+  /// Addresses and stored values of an access.
+  void find_in_access(Exec& x, const Step& s, const MemoryAccess& a) {
+    Worker& w = workers_[x.worker];
+    const auto& op = facts.op(s.inst);
+    for (const Use& u :
+         {Use{op.pointers, "address"}, Use{a.kind == MemoryAccess::Kind::Read ? kNone : op.value, "stored value"}}) {
+      if (u.value == kNone || !w.values[u.value]) continue;
+      const std::vector<Mark>& m = *w.values[u.value];
+      bool done = false;
+      for_each_element_of(a, [&](size_t e, uint64_t) {
+        if (!done && m[e]) report(x, s.inst, u.what, u.value, e, m[e]);
+        done = done || m[e];
+      });
+    }
+  }
+
   void flow(Exec& x, InstId i) {
     Worker& w = workers_[x.worker];
     if (f.insts[i].result_count == 0 || !facts.is_tile(f.result(i))) return;
     const ValueId first = facts.operands(i)[0];
     if (!facts.is_tile(first)) return;
     const Marks m = alias(i) ? w.values[first] : flow_.result(x, i, w.values);
-    for (uint32_t k = 0; k < f.insts[i].result_count; ++k) w.values[f.result(i, k)] = m;
+    for (uint32_t k = 0; k < f.insts[i].result_count; ++k) w.set(f.result(i, k), m);
   }
   [[nodiscard]] bool alias(InstId i) const {
     switch (f.insts[i].op) {
@@ -212,6 +236,7 @@ class UndefCheck : public CheckPart {
   UndefFlow flow_;
   const bool stop_;
   std::vector<std::vector<Use>> use_;  // by instruction
+  std::vector<uint8_t> makes_;         // by instruction: unspecified elements out of specified ones
   std::vector<Worker> workers_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "vm/base/numeric.h"
@@ -194,6 +196,11 @@ class StorageCache {
   size_t kept_ = 0;
 };
 
+/// Blocks that a worker has run, in a cache line of its own.
+struct alignas(64) Ended {
+  std::atomic<uint64_t> blocks{0};
+};
+
 struct Worker {
   StorageCache::Block block;
   std::byte *storage = nullptr, *scratch = nullptr;
@@ -220,7 +227,7 @@ struct Worker {
   }
 };
 
-void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
+void work(Launch& launch, Worker& w, Ended& count, unsigned number, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
   Exec x(launch, w.storage, w.scratch, w.allocas);
   x.worker = number;
   const uint64_t total = launch.grid.blocks();
@@ -238,6 +245,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
   constexpr uint64_t kWorthHelping = 32;
   if (launch.team) launch.team->enter();
   launch.shares[number % launch.shares.size()].begun.store(true);
+  uint64_t ended = 0;
   for (size_t k = 0; k < launch.shares.size() && !launch.stop.load(std::memory_order_relaxed); ++k) {
     Share& share = launch.shares[(number + k) % launch.shares.size()];
     for (;;) {
@@ -251,13 +259,10 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
       for (; linear < last && !stopped(); ++linear) {
         for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
         x.run_block(o.order ? order(linear) : linear);
+        count.blocks.store(++ended, std::memory_order_relaxed);
       }
       run_put_off(x);
-      const uint64_t ran = linear - first, done = launch.done.fetch_add(ran, std::memory_order_relaxed) + ran;
-      if (o.progress && (done == total || done / 64 != (done - ran) / 64)) {
-        const std::lock_guard lock(launch.mutex);
-        o.progress(done, total);
-      }
+      launch.done.fetch_add(linear - first, std::memory_order_relaxed);
       if (linear < last) break;
     }
   }
@@ -268,7 +273,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
 }
 
 /// Blocks interleaved by a seed; false if there is no memory for them.
-bool work_interleaved(Launch& launch, Interleaving& interleaving, std::span<Worker> workers, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
+bool work_interleaved(Launch& launch, Interleaving& interleaving, std::span<Worker> workers, Ended& count, std::span<const uint64_t> params, std::span<const std::pair<Slot, size_t>> param_slots) {
   std::vector<Exec> execs;
   execs.reserve(workers.size());
   for (Worker& w : workers) {
@@ -285,12 +290,55 @@ bool work_interleaved(Launch& launch, Interleaving& interleaving, std::span<Work
     Exec& x = execs[fiber];
     for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
     x.run_block(linear);
-    launch.done.fetch_add(1, std::memory_order_relaxed);
+    count.blocks.store(launch.done.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   };
   if (!interleaving.run(workers.size(), total, [&](uint64_t k) { return order(k); }, run_block)) return false;
   for (const Exec& x : execs) launch.steps.fetch_add(x.steps, std::memory_order_relaxed);
   return true;
 }
+
+/// While it lives, a thread says every kPeriod how far the launch is: by time, however long a block takes.
+class ProgressReports {
+ public:
+  static constexpr std::chrono::milliseconds kPeriod{100};
+
+  ProgressReports(Launch& launch, const std::vector<Ended>& ended) : launch_(launch), ended_(ended) {
+    if (!launch.options->progress) return;
+    try {
+      thread_ = std::thread([this] { serve(); });
+    } catch (const std::system_error&) {
+      // No thread, no reports: the launch itself needs none.
+    }
+  }
+  ProgressReports(const ProgressReports&) = delete;
+  ProgressReports& operator=(const ProgressReports&) = delete;
+  ~ProgressReports() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kPeriod, [this] { return over_; })) {
+      uint64_t done = 0;
+      for (const Ended& e : ended_) done += e.blocks.load(std::memory_order_relaxed);
+      const std::lock_guard printing(launch_.mutex);
+      launch_.options->progress(done, launch_.grid.blocks());
+    }
+  }
+  Launch& launch_;
+  const std::vector<Ended>& ended_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -346,6 +394,8 @@ class Launcher {
       launch.shares[t].end = border(t + 1);
       launch.shares[t].size = border(t + 1) - border(t);
     }
+    std::vector<Ended> ended(threads);
+    const ProgressReports reports(launch, ended);
     const auto start = std::chrono::steady_clock::now();
     for (Observer* o : observers) o->launch_begin(launch);
     if (!interleaving) {
@@ -355,12 +405,12 @@ class Launcher {
         // who comes first run.
         if (workers.size() > threads && t > 0) t = come.fetch_add(1);
         if (t < threads) {
-          work(launch, workers[t], t, params, slots);
+          work(launch, workers[t], ended[t], t, params, slots);
         } else {
           launch.team->help(t, workers[t].scratch);
         }
       });
-    } else if (!work_interleaved(launch, *interleaving, workers, params, slots)) {
+    } else if (!work_interleaved(launch, *interleaving, workers, ended[0], params, slots)) {
       (void)diags.error(Code::E0903, Place{}, "no memory for the stacks of " + std::to_string(threads) + " blocks");
     }
     for (Observer* o : observers) o->launch_end(launch);

@@ -37,7 +37,7 @@ struct RunOptions {
   uint64_t fuel = 0;                                        ///< steps for each block; 0: unlimited
   uint64_t max_storage = uint64_t{4} << 30;                 ///< bytes that the tiles of one block may take
   std::function<void(const std::string&)> print;            ///< receives whole texts of print_tko and failed assertions, one call at a time
-  std::function<void(uint64_t done, uint64_t total)> progress;  ///< called now and then from one of the workers
+  std::function<void(uint64_t done, uint64_t total)> progress;  ///< blocks; called every 0.1 s while the launch runs, never together with `print`
   const std::atomic<bool>* cancel = nullptr;                ///< set to true to stop early
   Filling unspecified = Filling::Zero;
   uint64_t unspecified_seed = 1;

@@ -25,19 +25,20 @@ Trace::Trace(std::shared_ptr<const ValidModule> module, const Function& entry, T
 }
 
 void Trace::launch_begin(const Launch& launch) {
+  workers_.assign(launch.threads, {});
   if (plan_ == launch.plan) return;
   plan_ = launch.plan;
   table_ = StepTable(*plan_);
 }
 
 void Trace::block_begin(Exec& x) {
-  active_ = !filter_.block || std::equal(filter_.block->begin(), filter_.block->end(), x.block);
-  pending_.clear();
+  workers_[x.worker] = {!filter_.block || std::equal(filter_.block->begin(), filter_.block->end(), x.block), {}};
 }
 
-void Trace::block_end(Exec&) {
-  if (!pending_.empty()) line(std::move(pending_) + " -> stopped");
-  pending_.clear();
+void Trace::block_end(Exec& x) {
+  std::string& pending = workers_[x.worker].pending;
+  if (!pending.empty()) line(std::move(pending) + " -> stopped");
+  pending.clear();
 }
 
 void Trace::line(std::string text) {
@@ -99,7 +100,7 @@ void Trace::opened(const Exec& x, RegionId r, uint32_t depth) {
 }
 
 void Trace::before(Exec& x, const Step& s) {
-  if (!active_) return;
+  if (!workers_[x.worker].active) return;
   const StepTable::Entry& e = table_[StepTable::index(*plan_, s)];
   if (e.in_body) return;
   if (e.opens != kNone) opened(x, e.opens, e.depth);
@@ -112,20 +113,21 @@ void Trace::before(Exec& x, const Step& s) {
   if (e.terminator || encloses) {
     line(std::move(text));
   } else {
-    pending_ = std::move(text);
+    workers_[x.worker].pending = std::move(text);
   }
 }
 
 void Trace::after(Exec& x, const Step& s) {
-  if (!active_) return;
+  if (!workers_[x.worker].active) return;
   const StepTable::Entry& e = table_[StepTable::index(*plan_, s)];
   if (e.in_body || e.preparation || !wanted(s.inst)) return;
   if (e.terminator) return;  // yield
-  if (pending_.empty()) {
+  std::string& pending = workers_[x.worker].pending;
+  if (pending.empty()) {
     line(head(x, s.inst, e.depth) + " done" + results(x, s.inst));
   } else {
-    line(std::move(pending_) + results(x, s.inst));
-    pending_.clear();
+    line(std::move(pending) + results(x, s.inst));
+    pending.clear();
   }
 }
 

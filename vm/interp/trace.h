@@ -22,7 +22,7 @@ struct TraceFilter {
   uint32_t line = 0;             ///< as line_of() gives it
 };
 
-/// Lines of the form of spec/tools.md "Trace". The launch must run on one thread: lines of several blocks would mix.
+/// Lines of the form of spec/tools.md "Trace". The launch must run on one thread, on which blocks may interleave.
 class Trace : public Observer {
  public:
   /// @param write  receives whole lines
@@ -36,7 +36,7 @@ class Trace : public Observer {
   void after(Exec& x, const Step& s) override;
 
  private:
-  [[nodiscard]] bool wanted(InstId i) const { return active_ && wanted_[i] != 0; }
+  [[nodiscard]] bool wanted(InstId i) const { return wanted_[i] != 0; }
   [[nodiscard]] std::string head(const Exec& x, InstId i, uint32_t depth) const;
   [[nodiscard]] std::string named(const Exec& x, ValueId value) const;
   [[nodiscard]] std::string operands(const Exec& x, InstId i) const;
@@ -53,8 +53,11 @@ class Trace : public Observer {
   std::vector<std::string> places_;  // by instruction
   StepTable table_;
   const Plan* plan_ = nullptr;
-  bool active_ = false;
-  std::string pending_;  // the operation that is running, until its results are there
+  struct Worker {
+    bool active = false;
+    std::string pending;  // the operation that is running, until its results are there
+  };
+  std::vector<Worker> workers_;  // one, but for interleaved blocks
 };
 
 }  // namespace tile

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vm/runtime/atomic_file.h"
+#include "vm/runtime/freedom.h"
 
 namespace tile {
 namespace {
@@ -205,6 +206,13 @@ class Reader {
       if (!word.is_string()) return false;
       o.uninitialised.push_back(word.get<std::string>());
     }
+    for (const auto& [key, to] : {std::pair{"schedule", &o.schedule}, {"order", &o.order}})
+      if (f.find(key)) *to = f.number(key);
+    if (f.find("numerics")) {
+      const auto numerics = parse_numerics(f.text("numerics"));
+      if (!numerics) return false;
+      o.numerics = *numerics;
+    }
     const uint64_t kernel_stored = f.number("kernel_stored"), kernel_size = f.number("kernel_size", kMaxKernel);
     if (!f.ok() || !take_kernel(kernel_stored, kernel_size)) return false;
     const Json *buffers = f.list("buffers", kMaxLaunchArguments), *params = f.list("params", SIZE_MAX),
@@ -313,7 +321,8 @@ class Reader {
       if (!f.ok() || buffer >= out_.args.buffers.size()) return false;
       b.buffer = static_cast<int32_t>(buffer);
     }
-    out_.names.push_back(f.text("name"));
+    b.name = f.text("name");
+    out_.names.push_back(b.name);
     out_.args.bindings.push_back(b);
     return f.ok() && b.count <= params - b.first;
   }
@@ -384,6 +393,9 @@ Result<BundleWriter> BundleWriter::capture(std::string version, std::string entr
   j["undef"] = options.undef;
   j["undef_seed"] = options.undef_seed;
   j["uninitialised"] = options.uninitialised;
+  if (options.schedule) j["schedule"] = *options.schedule;
+  if (options.order) j["order"] = *options.order;
+  if (options.numerics != Numerics::Exact) j["numerics"] = numerics_name(options.numerics);
   bool ok = add(kernel.data(), kernel.size());
   j["kernel_stored"] = w.blobs_.back().stored.size();
   j["kernel_size"] = kernel.size();

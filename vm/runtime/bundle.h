@@ -34,6 +34,8 @@ struct BundleOptions {
   std::string checks, undef;               ///< as on the command line
   uint64_t undef_seed = 0;
   std::vector<std::string> uninitialised;  ///< arguments, as on the command line
+  std::optional<uint64_t> schedule, order; ///< seeds
+  Numerics numerics = Numerics::Exact;
 };
 
 struct Bundle {

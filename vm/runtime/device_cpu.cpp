@@ -39,15 +39,9 @@ class CpuDevice : public Device {
       if (base == 0) (void)diags.error(Code::L0103, Place{}, "an array of " + std::to_string(size) + " bytes is larger than the machine's limit");
       return base;
     };
-    for (size_t b = 0; b < args.buffers.size(); ++b) {
-      std::string name = "buffer " + std::to_string(b);
-      for (size_t a = 0; a < args.bindings.size(); ++a)
-        if (args.bindings[a].buffer == static_cast<int32_t>(b)) {
-          name = argument_label(a, "");
-          break;
-        }
-      buffers.push_back(add(reinterpret_cast<std::byte*>(args.buffers[b].memory.data()), args.buffers[b].memory.size(), std::move(name)));
-    }
+    const auto names = buffer_names(args, entry_params(**module_, entry));
+    for (size_t b = 0; b < args.buffers.size(); ++b)
+      buffers.push_back(add(reinterpret_cast<std::byte*>(args.buffers[b].memory.data()), args.buffers[b].memory.size(), names[b]));
     for (const auto& g : global_memory_) globals.push_back(add(g.data, g.size, g.name));
     if (diags.has_errors()) return Failed;
     for (const FlatParam& p : args.params) params.push_back(p.buffer < 0 ? p.bits : buffers[static_cast<size_t>(p.buffer)] + p.byte_offset);

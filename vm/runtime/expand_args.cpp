@@ -79,6 +79,7 @@ class Expander {
     const ArgSpec& spec = specs_[i];
     ArgBinding& binding = out_.bindings[i];
     binding.first = out_.params.size();
+    binding.name = spec.name;
     bool ok = true;
     if (spec.kind == ArgSpec::Kind::Scalar) {
       add(i, {spec.type, spec.bits, -1, 0}, ElementType::I8, "value");
@@ -233,6 +234,21 @@ class Expander {
 Result<LaunchArguments> expand(std::span<const ArgSpec> specs, std::span<const ParamType> params,
                                const ExpandOptions& options, Diagnostics& diags) {
   return Expander(specs, params, options, diags).run();
+}
+
+std::vector<std::string> buffer_names(const LaunchArguments& args, std::span<const ParamType> params) {
+  std::vector<std::string> names;
+  for (size_t b = 0; b < args.buffers.size(); ++b) {
+    names.push_back("buffer " + std::to_string(b));
+    for (size_t a = 0; a < args.bindings.size(); ++a) {
+      const ArgBinding& binding = args.bindings[a];
+      if (binding.buffer != static_cast<int32_t>(b)) continue;
+      const bool known = binding.first < params.size() && !params[binding.first].name.empty();
+      names.back() = argument_label(a, known ? params[binding.first].name : binding.name);
+      break;
+    }
+  }
+  return names;
 }
 
 }  // namespace tile

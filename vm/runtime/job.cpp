@@ -19,7 +19,8 @@ class JobReader {
   Result<Job> read(const JsonValue& root) {
     const size_t before = diags_.error_count();
     if (!fields_.object(root, "the job",
-                        {"kernel", "entry", "grid", "args", "out", "expect", "outcome", "prints", "threads", "what"}) &&
+                        {"kernel", "entry", "grid", "args", "out", "expect", "outcome", "prints", "threads", "schedule",
+                         "order", "numerics", "what"}) &&
         root.kind != JsonValue::Kind::Object) {
       return Failed;
     }
@@ -29,6 +30,13 @@ class JobReader {
     if (const JsonValue* threads = root.find("threads")) {
       const auto n = fields_.integer(*threads, "threads", 0, kMaxJobThreads);
       if (n) job_.threads = static_cast<uint32_t>(*n);
+    }
+    read_seed(root, "schedule", job_.freedom.schedule);
+    read_seed(root, "order", job_.freedom.order);
+    if (const JsonValue* numerics = root.find("numerics")) {
+      const auto word = fields_.text(*numerics, "numerics");
+      if (word && !(job_.freedom.numerics = parse_numerics(*word)))
+        (void)fields_.bad(*numerics, "numerics is " + describe(*numerics) + ", expected exact or h200");
     }
     if (const JsonValue* outcome = root.find("outcome")) read_outcome(*outcome);
     if (const JsonValue* prints = root.find("prints"); prints && fields_.is_list(*prints, "prints")) {
@@ -65,6 +73,14 @@ class JobReader {
         job_.grid[i] = static_cast<uint32_t>(*n);
       }
     }
+  }
+
+  void read_seed(const JsonValue& root, const char* key, std::optional<SeedChoice>& to) {
+    const JsonValue* value = root.find(key);
+    if (value == nullptr) return;
+    if (value->kind == JsonValue::Kind::Unsigned || value->kind == JsonValue::Kind::Integer || value->kind == JsonValue::Kind::String)
+      to = parse_seed_choice(value->text);
+    if (!to) (void)fields_.bad(*value, std::string(key) + " is " + describe(*value) + ", expected a seed such as 7, or a text such as \"explore:100\"");
   }
 
   void read_outcome(const JsonValue& value) {

@@ -11,6 +11,7 @@
 
 #include "vm/base/diagnostics.h"
 #include "vm/runtime/compare.h"
+#include "vm/runtime/freedom.h"
 #include "vm/runtime/launch_args.h"
 
 namespace tile {
@@ -43,6 +44,7 @@ struct Job {
   std::vector<std::string> prints;  ///< texts that the kernel must print, in any order; each may hold several lines
   std::optional<Code> outcome;      ///< the trap that must end the launch
   uint32_t threads = 0;             ///< 0: as many as the machine has
+  FreedomChoice freedom;
 
   [[nodiscard]] std::string kernel_path() const { return path_in(base_dir, kernel); }
 };

@@ -53,6 +53,7 @@ struct FlatParam {
 struct ArgBinding {
   size_t first = 0, count = 0;  ///< range of the parameters
   int32_t buffer = -1;          ///< of pointers and arrays
+  std::string name;             ///< as the user gave it; may be empty
 };
 
 struct LaunchArguments {
@@ -69,6 +70,10 @@ struct ExpandOptions {
 
 /// "argument 3 (c)"; `name` may be empty.
 [[nodiscard]] std::string argument_label(size_t index, std::string_view name);
+
+/// What messages call each buffer: the argument that it belongs to, with the name of the entry's parameter, or the user's where the entry has none:
+/// "argument 0 (a)".
+[[nodiscard]] std::vector<std::string> buffer_names(const LaunchArguments& args, std::span<const ParamType> params);
 
 /// Reads one argument, [NAME=]TYPE:VALUE, ptr:SOURCE[+BYTES], array:SOURCE or array64:SOURCE. E0804.
 [[nodiscard]] Result<ArgSpec> parse_arg(std::string_view text, size_t index, const Place& place, Diagnostics& diags);

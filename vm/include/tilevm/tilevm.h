@@ -28,7 +28,12 @@ extern "C" {
 #endif
 
 /* Structures only grow at their end, functions are only added, and then this number grows. */
-#define TILEVM_API_VERSION 1
+#define TILEVM_API_VERSION 2
+
+/* For tilevm_launch.choices: what of spec/machine.md "Freedom" is chosen. */
+#define TILEVM_SCHEDULE 1u     /* blocks interleave by the seed `schedule`, on one thread */
+#define TILEVM_ORDER 2u        /* blocks begin in an order that follows from the seed `order` */
+#define TILEVM_NUMERICS_H200 4u /* numbers of NVIDIA's compiler on an H200 where the language leaves them open */
 
 /* The exit statuses of the programs: spec/tools.md. */
 typedef enum {
@@ -68,6 +73,9 @@ typedef struct {
   uint64_t max_memory;    /* bytes that the tiles of one block may take; 0: 4 GiB */
   void (*print)(void* user, const char* text, uint64_t size); /* takes what kernels print; NULL: dropped. From any thread, one call at a time */
   void* user;
+  /* Since version 2; a smaller struct_size leaves them out. */
+  uint32_t choices;       /* TILEVM_SCHEDULE and others, joined by |; 0: none of them */
+  uint64_t schedule, order; /* seeds */
 } tilevm_launch;
 
 /* "0.1.0"; stays valid. */
