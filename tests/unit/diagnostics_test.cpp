@@ -165,22 +165,37 @@ TEST_CASE("long texts of a diagnostic are cut, and notes beyond a number are cou
   CHECK(kept(diagnostic({}, umlauts)).message == umlauts.substr(0, kMaxDiagnosticMessage - 4) + "...");
 }
 
+TEST_CASE("a number of warnings is kept") {
+  Diagnostics d;
+  for (size_t i = 0; i < kMaxWarnings; ++i) d.warn({}, "w");
+  CHECK(d.all().size() == kMaxWarnings);
+  d.warn({}, "w");
+  CHECK(d.all().size() == kMaxWarnings);
+}
+
 TEST_CASE("diagnostics keep a bounded amount of text, and the first error whatever it takes") {
   const std::string message(kMaxDiagnosticMessage, 'm');
   Diagnostics d;
   const size_t kMost = d.limit * kDiagnosticTextShare / kMaxDiagnosticMessage;
-  for (size_t i = 0; i < kMost; ++i) d.warn({}, message);
+  for (size_t i = 0; i < kMost; ++i) d.error(Code::E0302, {}, message);
   CHECK(d.all().size() == kMost);
+  CHECK(render(d).find("only the first") == std::string::npos);
+  d.error(Code::E0302, {}, "e");
   d.warn({}, "w");
   CHECK(d.all().size() == kMost);
-  CHECK(render(d).find("not shown") == std::string::npos);
-  d.error(Code::E0302, {}, "first");
-  d.error(Code::E0302, {}, "second");
-  REQUIRE(d.first_error() != nullptr);
-  CHECK(d.first_error()->message == "first");
-  CHECK(d.all().size() == kMost + 1);
-  CHECK(d.error_count() == 2);
-  CHECK(render(d).ends_with("note: only the first error is shown\n"));
+  CHECK(d.error_count() == kMost + 1);
+  CHECK(render(d).ends_with("note: only the first " + std::to_string(kMost) + " errors are shown\n"));
+
+  // Warnings before it leave no room, but the class of a failure is that of the first error.
+  Diagnostics first;
+  for (size_t i = 0; i < kMaxWarnings; ++i) first.warn({{}, {}, {}, -1, std::string(kMaxDiagnosticName, 'f')}, message);
+  first.limit = 1;
+  first.error(Code::E0302, {}, message);
+  first.error(Code::E0302, {}, "second");
+  REQUIRE(first.first_error() != nullptr);
+  CHECK(first.first_error()->message == message);
+  CHECK(first.all().size() == kMaxWarnings + 1);
+  CHECK(render(first).ends_with("note: only the first error is shown\n"));
 }
 
 TEST_CASE("rendering ends at a bound and says so") {

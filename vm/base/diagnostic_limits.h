@@ -11,6 +11,7 @@ inline constexpr size_t kMaxDiagnosticName = 256;         ///< of a function, op
 inline constexpr size_t kMaxDiagnosticInstruction = 512;  ///< of an instruction as text; rendering shows less
 inline constexpr size_t kMaxDiagnosticNotes = 8;          ///< notes of one diagnostic, before one that counts the others
 inline constexpr size_t kDiagnosticTextShare = 512;       ///< bytes of text, of all that are kept together, for each that Diagnostics::limit allows
+inline constexpr size_t kMaxWarnings = 16;                ///< that are kept, and no more than Diagnostics::limit
 inline constexpr size_t kMaxRenderedDiagnostics = size_t{48} << 10;  ///< bytes of text after which no more are rendered
 
 }  // namespace tile

@@ -42,7 +42,7 @@ size_t text_bytes(const Place& p) {
 
 size_t text_bytes(const Diagnostic& d) {
   size_t bytes = d.message.size() + d.help.size() + text_bytes(d.place);
-  for (const Note& note : d.notes) bytes += note.message.size() + text_bytes(note.place);
+  for (const Note& note : d.notes) bytes += sizeof note + note.message.size() + text_bytes(note.place);
   return bytes;
 }
 
@@ -171,7 +171,7 @@ FailedTag Diagnostics::error(Code code, Place place, std::string message, std::s
   return error(Diagnostic{code, std::move(place), std::move(message), {}, std::move(help), {}});
 }
 
-// Errors past the limit are counted and dropped, and so are warnings past as many, and those whose text would be too much
+// Errors past the limit are counted and dropped, and so are warnings past theirs, and those whose text would be too much
 // together: input cannot make the list grow for ever. The first error is always kept, as it decides the class of the failure.
 FailedTag Diagnostics::error(Diagnostic d) {
   const bool warning = is_warning(d);
@@ -181,12 +181,15 @@ FailedTag Diagnostics::error(Diagnostic d) {
     alike += is_warning(kept) == warning ? 1 : 0;
     text += text_bytes(kept);
   }
-  if (alike >= limit) return Failed;
+  if (alike >= (warning ? std::min(limit, kMaxWarnings) : limit)) return Failed;
   const bool first_error = !warning && errors_ == 1;
   if (!warning && !first_error && alike < errors_ - 1) return Failed;  // the kept ones are the first ones
   clip(d);
   const size_t shares = (text + text_bytes(d) + kDiagnosticTextShare - 1) / kDiagnosticTextShare;
-  if (first_error || shares <= limit) all_.push_back(std::move(d));
+  if (!first_error && shares > limit) return Failed;
+  // Once for all, as in growing by halves the list would for a moment take three times its size.
+  if (all_.size() == kMaxWarnings) all_.reserve(limit + kMaxWarnings);
+  all_.push_back(std::move(d));
   return Failed;
 }
 
