@@ -10,24 +10,13 @@
 #include <optional>
 
 #include "backend/ptx/lower_fragments.h"
+#include "backend/ptx/lower_memory.h"
 #include "backend/ptx/lower_ring.h"
 
 namespace tile {
 namespace {
 
 constexpr unsigned kPiece = 16;  // bytes of one copy; where memory is aligned less, 8 or 4
-
-/// The value of a scalar expression, modulo 2^bits.
-Value* value_of(Lowering& x, const ScalarNodes& s, int n, unsigned bits) {
-  llvm::IRBuilder<>& b = x.b;
-  llvm::Type* type = b.getIntNTy(bits);
-  if (n < 0) return llvm::ConstantInt::get(type, 0);
-  const ScalarNodes::Node& node = s.nodes[static_cast<size_t>(n)];
-  if (node.kind == ScalarNodes::Kind::Constant) return llvm::ConstantInt::get(type, static_cast<uint64_t>(node.number));
-  if (node.kind == ScalarNodes::Kind::Value) return b.CreateZExtOrTrunc(x.scalar(node.value), type);
-  Value *left = value_of(x, s, node.left, bits), *right = value_of(x, s, node.right, bits);
-  return node.kind == ScalarNodes::Kind::Add ? b.CreateAdd(left, right) : node.kind == ScalarNodes::Kind::Sub ? b.CreateSub(left, right) : b.CreateMul(left, right);
-}
 
 /// Where the elements of an operand's tile lie in memory, and which of them there are. A row has consecutive elements.
 class TileSource {
@@ -122,7 +111,7 @@ class TileSource {
   void aim_pointers(Value* trip) {
     const PointerLoad& load = *o_.pointers;
     const auto shape = x_.shape(x_.f.result(o_.load));
-    const auto number = [&](int n, unsigned bits) { return value_of(x_, load.scalars, n, bits); };
+    const auto number = [&](int n, unsigned bits) { return scalar_value(x_, load.scalars, n, bits); };
     const auto moved = [&](Value* by) { return b_.CreateMul(b_.CreateSExt(by, b_.getInt64Ty()), x_.i64(bytes_per_element_)); };
     base_ = x_.scalar(load.pointers.base);
     for (const AffineTile& t : load.pointers.trips) base_ = b_.CreateAdd(base_, b_.CreateMul(moved(number(t.start, t.bits)), b_.CreateZExt(trip, b_.getInt64Ty())));
