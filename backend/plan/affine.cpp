@@ -47,12 +47,13 @@ bool AffineTile::splat() const {
 
 std::optional<PointerLoad> AffineFinder::load(InstId i) {
   out_ = {};
-  if (f_.insts[i].op != Opcode::LoadPtrTko || f_.attr(i, static_cast<size_t>(attr_index(f_.def(i), "memory_ordering_semantics"))) != 0) return std::nullopt;
-  auto found = pointers(f_.operand(i, 0), true);
+  const bool stores = f_.insts[i].op == Opcode::StorePtrTko;
+  if ((!stores && f_.insts[i].op != Opcode::LoadPtrTko) || f_.attr(i, static_cast<size_t>(attr_index(f_.def(i), "memory_ordering_semantics"))) != 0) return std::nullopt;
+  auto found = pointers(f_.operand(i, 0), !stores);
   if (!found) return std::nullopt;
   out_.pointers = *std::move(found);
-  if (const ValueId v = f_.operand(i, 1); v != kNone && !mask(v, out_.limits)) return std::nullopt;
-  if (const ValueId v = f_.operand(i, 2); v != kNone) {
+  if (const ValueId v = f_.operand(i, stores ? 2 : 1); v != kNone && !mask(v, out_.limits)) return std::nullopt;
+  if (const ValueId v = stores ? kNone : f_.operand(i, 2); v != kNone) {
     const InstId c = def_[v];
     if (c == kNone || f_.insts[c].op != Opcode::Constant) return std::nullopt;
     const std::string& bytes = m_.attrs.get(f_.attr(c, 0)).bytes;

@@ -10,24 +10,13 @@
 #include <optional>
 
 #include "backend/ptx/lower_fragments.h"
+#include "backend/ptx/lower_memory.h"
 #include "backend/ptx/lower_ring.h"
 
 namespace tile {
 namespace {
 
 constexpr unsigned kPiece = 16;  // bytes of one copy; where memory is aligned less, 8 or 4
-
-/// The value of a scalar expression, modulo 2^bits.
-Value* value_of(Lowering& x, const ScalarNodes& s, int n, unsigned bits) {
-  llvm::IRBuilder<>& b = x.b;
-  llvm::Type* type = b.getIntNTy(bits);
-  if (n < 0) return llvm::ConstantInt::get(type, 0);
-  const ScalarNodes::Node& node = s.nodes[static_cast<size_t>(n)];
-  if (node.kind == ScalarNodes::Kind::Constant) return llvm::ConstantInt::get(type, static_cast<uint64_t>(node.number));
-  if (node.kind == ScalarNodes::Kind::Value) return b.CreateZExtOrTrunc(x.scalar(node.value), type);
-  Value *left = value_of(x, s, node.left, bits), *right = value_of(x, s, node.right, bits);
-  return node.kind == ScalarNodes::Kind::Add ? b.CreateAdd(left, right) : node.kind == ScalarNodes::Kind::Sub ? b.CreateSub(left, right) : b.CreateMul(left, right);
-}
 
 /// Where the elements of an operand's tile lie in memory, and which of them there are. A row has consecutive elements.
 class TileSource {
@@ -122,7 +111,7 @@ class TileSource {
   void aim_pointers(Value* trip) {
     const PointerLoad& load = *o_.pointers;
     const auto shape = x_.shape(x_.f.result(o_.load));
-    const auto number = [&](int n, unsigned bits) { return value_of(x_, load.scalars, n, bits); };
+    const auto number = [&](int n, unsigned bits) { return scalar_value(x_, load.scalars, n, bits); };
     const auto moved = [&](Value* by) { return b_.CreateMul(b_.CreateSExt(by, b_.getInt64Ty()), x_.i64(bytes_per_element_)); };
     base_ = x_.scalar(load.pointers.base);
     for (const AffineTile& t : load.pointers.trips) base_ = b_.CreateAdd(base_, b_.CreateMul(moved(number(t.start, t.bits)), b_.CreateZExt(trip, b_.getInt64Ty())));
@@ -238,10 +227,24 @@ class StageCopy {
   /// `one` for the number of each piece of this thread, `together` of them in one trip of a loop, with `then` behind them.
   void in_turn(unsigned together, const std::function<void(Value*)>& one, const std::function<void()>& then = {}) {
     const auto all = [&] {
-      x_.loop(count_ / together, [&](Value* j) {
-        for (unsigned k = 0; k < together; ++k) one(b_.CreateAdd(b_.CreateMul(b_.CreateAdd(b_.CreateMul(j, x_.i32(together)), x_.i32(k)), x_.i32(threads_)), x_.thread()));
-        if (then) then();
-      });
+      const Lowering::Var number = x_.var(b_.getInt32Ty());
+      x_.store(number, x_.d.opaque(x_.thread()));
+      llvm::BasicBlock *top = x_.block("pieces"), *done = x_.block("copied");
+      b_.CreateBr(top);
+      b_.SetInsertPoint(top);
+      Value* first = x_.load(number);
+      for (unsigned k = 0; k < together; ++k) one(b_.CreateAdd(first, x_.i32(k * threads_)));
+      if (then) then();
+      Value* next = b_.CreateAdd(first, x_.i32(together * threads_));
+      x_.store(number, next);
+      auto* again = b_.CreateCondBr(b_.CreateICmpULT(next, x_.i32(count_ * threads_)), top, done);
+      // Not unrolled: the way is rare, and its registers would be those of the whole loop.
+      llvm::LLVMContext& context = b_.getContext();
+      llvm::MDNode* rolled = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+      llvm::MDNode* loop = llvm::MDNode::getDistinct(context, {nullptr, rolled});
+      loop->replaceOperandWith(0, loop);
+      again->setMetadata("llvm.loop", loop);
+      b_.SetInsertPoint(done);
     };
     some_ ? x_.if_then(some_, all) : all();
   }
@@ -287,7 +290,7 @@ class StageCopy {
 /// An operand's way into the stages: pieces of 16 bytes where addresses allow it, else of 8 or 4, else elements.
 class OperandCopy {
  public:
-  OperandCopy(Lowering& x, const RingPlan& r, const RingPlan::Operand& o) : x_(x), o_(o), source_(x, r, o), wide_(x, r, o, source_, kPiece) {
+  OperandCopy(Lowering& x, const RingPlan& r, const RingPlan::Operand& o) : x_(x), o_(o), element_bytes_(r.element_bytes), source_(x, r, o), wide_(x, r, o, source_, kPiece) {
     const unsigned word = std::max(4u, r.element_bytes);
     if (word < 8) pieces_.emplace_back(8, StageCopy(x, r, o, source_, 8));
     pieces_.emplace_back(word, StageCopy(x, r, o, source_, word));
@@ -314,11 +317,14 @@ class OperandCopy {
  private:
   void narrow(size_t k) {
     if (k == pieces_.size()) return pieces_.back().second.copy_elements(stage_);
+    // Elements lie at multiples of their size: those of a word or more are never copied alone.
+    if (pieces_[k].first == element_bytes_) return pieces_[k].second.start_all(stage_);
     x_.if_then(source_.aligned(pieces_[k].first), [&] { pieces_[k].second.start_all(stage_); }, [&] { narrow(k + 1); });
   }
 
   Lowering& x_;
   const RingPlan::Operand& o_;
+  const unsigned element_bytes_;
   TileSource source_;
   StageCopy wide_;
   std::vector<std::pair<unsigned, StageCopy>> pieces_;
@@ -367,7 +373,12 @@ class CopyRing {
  private:
   /// Makes ready to fill `stage` for a trip, which may lie beyond the last: then nothing is copied. What cp.async cannot take 16 bytes at a
   /// time is copied at once; gives where A and B are left to start.
-  std::pair<Value*, Value*> aim(Value* trip, Value* stage) {
+  std::pair<Value*, Value*> aim(Value* trip, Value* stage) { return aim(look(trip), stage); }
+  /// The first half: what the trip's indices and its condition are.
+  struct Trip {
+    Value *known, *there;   ///< its number, or that of the last; whether there is something to copy
+  };
+  Trip look(Value* trip) {
     Value* there = b_.CreateICmpULT(trip, trips_.count);
     Value* known = b_.CreateSelect(there, trip, b_.CreateSub(trips_.count, x_.i32(1)));
     llvm::Type* type = trips_.lower->getType();
@@ -380,8 +391,11 @@ class CopyRing {
       Value* others = b_.CreateAnd(x_.load(*products_), b_.CreateNot(b_.CreateShl(x_.i32(1), bit)));
       x_.store(*products_, b_.CreateOr(others, b_.CreateShl(b_.CreateZExt(there, b_.getInt32Ty()), bit)));
     }
-    Value* a = a_.aim(known, stage, there);
-    return {a, bb_.aim(known, stage, there)};
+    return {known, there};
+  }
+  std::pair<Value*, Value*> aim(const Trip& t, Value* stage) {
+    Value* a = a_.aim(t.known, stage, t.there);
+    return {a, bb_.aim(t.known, stage, t.there)};
   }
 
   /// Starts the share of step `k` of all `steps` of a trip's copies.
@@ -472,10 +486,11 @@ class CopyRing {
   void multiply_by_group() {
     llvm::Type* i32 = b_.getInt32Ty();
     HopperOps& h = *hopper_ops(x_.d);
-    const unsigned lag = r_.stages >= 4 ? 1 : 0, ahead = r_.stages - 1 - lag;
+    const bool conditional = r_.condition != kNone;
+    const unsigned lag = r_.stages >= 4 && !conditional ? 1 : 0, ahead = r_.stages - 1 - lag;
     const unsigned blocks = 1u << (r_.p_bits() - 6 - r_.p_groups()), n = 1u << (r_.q_bits() - r_.q_groups()), steps = r_.k_steps();
     const MmaKind kind = r_.element == ElementType::BF16 ? MmaKind::BF16F32 : MmaKind::F16F32;
-    const bool conditional = r_.condition != kNone, from_zero = init_.empty() && !conditional;
+    const bool from_zero = init_.empty() && !conditional;
     std::vector<WgmmaAccumulator> acc;
     for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(kind, n));
     std::vector<WgmmaAccumulator*> in_flight;
@@ -518,13 +533,15 @@ class CopyRing {
     b_.CreateBr(top);
     b_.SetInsertPoint(top);
     Value *trip = x_.load(trip_var), *from = x_.load(read_var), *fill = x_.load(fill_var);
+    // What is loaded for a later trip's indices arrives while this one waits.
+    const Trip later = look(b_.CreateAdd(trip, x_.i32(ahead)));
     x_.d.site = r_.mma;
     x_.d.cp_async_wait(ahead - 1);
     h.fence_proxy_async(true);
     x_.d.barrier();
     Value* earlier = b_.CreateICmpNE(trip, x_.i32(0));
-    h.wgmma_fence();
     const auto products = [&] {
+      h.wgmma_fence();
       Value *from_p = b_.CreateAdd(from, my_p), *from_q = b_.CreateAdd(from, my_q);
       for (unsigned k = 0; k < steps; ++k)
         for (unsigned m = 0; m < blocks; ++m)
@@ -532,23 +549,30 @@ class CopyRing {
                   k == 0 && from_zero ? earlier : nullptr);
       h.wgmma_commit();
     };
+    const auto copies = [&] {
+      start(0, 1, aim(later, fill));
+      x_.d.cp_async_commit();
+      x_.d.site = r_.mma;
+    };
     if (conditional) {
-      // Trips without products have a group all the same: the waits count them.
-      x_.if_then(b_.CreateTrunc(b_.CreateLShr(x_.load(*products_), b_.CreateAnd(trip, x_.i32(31))), b_.getInt1Ty()), products, [&] { h.wgmma_commit(); });
+      // Products and their wait on one way, else ptxas would not see that the accumulators are at rest where the ways meet.
+      copies();
+      x_.if_then(b_.CreateTrunc(b_.CreateLShr(x_.load(*products_), b_.CreateAnd(trip, x_.i32(31))), b_.getInt1Ty()), [&] {
+        products();
+        h.wgmma_wait(0, in_flight, {});
+      });
     } else {
       products();
+      copies();
+      h.wgmma_wait(lag, in_flight, {});
     }
-    start(0, 1, aim(b_.CreateAdd(trip, x_.i32(ahead)), fill));
-    x_.d.cp_async_commit();
-    x_.d.site = r_.mma;
-    h.wgmma_wait(lag, in_flight, {});
     Value* next = b_.CreateAdd(trip, x_.i32(1));
     x_.store(trip_var, next);
     x_.store(read_var, following(from));
     x_.store(fill_var, following(fill));
     b_.CreateCondBr(b_.CreateICmpULT(next, trips_.count), top, done);
     b_.SetInsertPoint(done);
-    h.wgmma_wait(0, in_flight, {});
+    if (lag > 0) h.wgmma_wait(0, in_flight, {});
     x_.d.cp_async_wait(0);
     size_t at = 0;
     for (auto& a : acc)

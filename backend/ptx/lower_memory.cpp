@@ -43,6 +43,17 @@ void after_access(Lowering& x, const Access& a) {
   if (a.order == MemOrder::Acquire || a.order == MemOrder::AcqRel) x.barrier();
 }
 
+Value* scalar_value(Lowering& x, const ScalarNodes& s, int n, unsigned bits) {
+  llvm::IRBuilder<>& b = x.b;
+  llvm::Type* type = b.getIntNTy(bits);
+  if (n < 0) return llvm::ConstantInt::get(type, 0);
+  const ScalarNodes::Node& node = s.nodes[static_cast<size_t>(n)];
+  if (node.kind == ScalarNodes::Kind::Constant) return llvm::ConstantInt::get(type, static_cast<uint64_t>(node.number));
+  if (node.kind == ScalarNodes::Kind::Value) return b.CreateZExtOrTrunc(x.scalar(node.value), type);
+  Value *left = scalar_value(x, s, node.left, bits), *right = scalar_value(x, s, node.right, bits);
+  return node.kind == ScalarNodes::Kind::Add ? b.CreateAdd(left, right) : node.kind == ScalarNodes::Kind::Sub ? b.CreateSub(left, right) : b.CreateMul(left, right);
+}
+
 Values load_access(Lowering& x, const Layout& l, const Access& a, const Values& otherwise, unsigned bits) {
   llvm::IRBuilder<>& b = x.b;
   llvm::Type* word = memory_type(b.getContext(), a.element);

@@ -23,14 +23,17 @@ struct Access {
 /// Loads a tile. `otherwise` (one per register, or empty: zero) is the value where the mask is false.
 [[nodiscard]] Values load_access(Lowering& x, const Layout& l, const Access& a, const Values& otherwise, unsigned bits);
 void store_access(Lowering& x, const Layout& l, const Access& a, const Values& regs);
-/// Old values; the registers of copies agree.
 /// Sums of floats by atomics whose results nobody wants, in runs.
 void add_access(Lowering& x, const Layout& l, const Access& a, const Values& regs);
+/// Old values; the registers of copies agree.
 [[nodiscard]] Values atomic_access(Lowering& x, const Layout& l, const Access& a, RmwOp op, const Values& regs, bool result_wanted, unsigned bits);
 [[nodiscard]] Values cas_access(Lowering& x, const Layout& l, const Access& a, const Values& expected, const Values& desired, unsigned bits);
 
 /// Barriers and fences that make an ordered access cover the whole block: before (release) and after (acquire).
 void before_access(Lowering& x, InstId i, const Access& a, bool reads, bool writes);
 void after_access(Lowering& x, const Access& a);
+
+/// The value of a scalar expression, modulo 2^bits.
+[[nodiscard]] Value* scalar_value(Lowering& x, const ScalarNodes& s, int n, unsigned bits);
 
 }  // namespace tile

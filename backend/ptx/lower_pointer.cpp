@@ -23,6 +23,99 @@ std::optional<Room> room_of(const Module& m, const Function& f, InstId i) {
   return Room{(n * bits + 7) / 8, std::max<uint64_t>(alignment, 1)};
 }
 
+/// Addresses and masks of a tile in any layout, from what they are sums of; runs along `inner`.
+Access sums_access(Lowering& x, const PointerLoad& p, ElementType e, std::span<const int64_t> shape, size_t inner, const Layout& l) {
+  llvm::IRBuilder<>& b = x.b;
+  const unsigned bytes = info(e).memory_bits / 8;
+  const auto number = [&](int n, unsigned bits) { return scalar_value(x, p.scalars, n, bits); };
+  const auto moved = [&](Value* by) { return b.CreateMul(b.CreateSExt(by, b.getInt64Ty()), x.i64(bytes)); };
+  Access a;
+  a.element = e;
+  Values thread;
+  for (size_t k = 0; k < shape.size(); ++k) thread.push_back(x.thread_coordinate(l, shape, k));
+  /// The sum of start and what each coordinate adds.
+  const auto at = [&](const AffineTile& t, unsigned reg) {
+    Value* sum = number(t.start, t.bits);
+    for (size_t k = 0; k < shape.size(); ++k) {
+      if (t.step[k] < 0) continue;
+      Value* c = b.CreateOr(thread[k], x.i32(Lowering::register_coordinate(l, shape, k, reg)));
+      sum = b.CreateAdd(sum, b.CreateMul(b.CreateZExtOrTrunc(c, sum->getType()), number(t.step[k], t.bits)));
+    }
+    return sum;
+  };
+  for (unsigned r = 0; r < l.registers(); ++r) {
+    Value* address = x.scalar(p.pointers.base);
+    for (const AffineTile& t : p.pointers.moves) address = b.CreateAdd(address, moved(at(t, r)));
+    a.address.push_back(address);
+    Value* mask = b.getTrue();
+    for (const AffineLimit& limit : p.limits) {
+      Value* start = number(limit.start, limit.bits);
+      Value* c = b.CreateOr(thread[limit.dim], x.i32(Lowering::register_coordinate(l, shape, limit.dim, r)));
+      mask = b.CreateAnd(mask, b.CreateICmpSLT(b.CreateAdd(start, b.CreateZExtOrTrunc(c, start->getType())), number(limit.limit, limit.bits)));
+    }
+    a.mask.push_back(mask);
+  }
+  const auto first = dim_bits(shape);
+  while (a.run < l.reg.size() && a.run < log2_of(shape[inner]) && l.reg[a.run] == static_cast<int>(first[inner] + a.run) && bytes << (a.run + 1) <= 16) ++a.run;
+  if (a.run == 0) return a;
+  // Runs begin at multiples of their size, and no mask ends within one.
+  Value* rest = x.scalar(p.pointers.base);
+  for (const AffineTile& t : p.pointers.moves) {
+    rest = b.CreateOr(rest, moved(number(t.start, t.bits)));
+    for (size_t k = 0; k < shape.size(); ++k)
+      if (k != inner && t.step[k] >= 0) rest = b.CreateOr(rest, moved(number(t.step[k], t.bits)));
+  }
+  for (const AffineLimit& limit : p.limits) {
+    if (limit.dim != inner) continue;
+    Value* n = b.CreateOr(number(limit.limit, limit.bits), number(limit.start, limit.bits));
+    rest = b.CreateOr(rest, b.CreateMul(b.CreateSExt(n, b.getInt64Ty()), x.i64(bytes)));
+  }
+  a.run_ok = b.CreateICmpEQ(b.CreateAnd(rest, x.i64((int64_t{bytes} << a.run) - 1)), x.i64(0));
+  return a;
+}
+
+/// A large tile, of a product, whose pointers are sums over rows and columns: stored in full lines, as it would be through a view. False: not such a
+/// store.
+bool store_rows(Lowering& x, InstId i) {
+  const ValueId pointers = x.f.operand(i, 0), value = x.f.operand(i, 1);
+  const ElementType e = x.element(value);
+  const auto shape = x.shape(value);
+  const Layout& l = x.layout(value);
+  if (info(e).memory_bits % 8 != 0 || l.registers() < 16 || attr(x, i, "memory_ordering_semantics") != 0) return false;
+  std::vector<InstId> definitions;
+  for (ValueId v = 0; v < x.f.value_types.size(); ++v) definitions.push_back(x.definition(v));
+  const auto found = AffineFinder(x.m, x.f, definitions, kNone).load(i);
+  if (!found) return false;
+  // One of the moves counts elements along the dimension.
+  const auto contiguous = [&](size_t dim) {
+    int counting = 0;
+    for (const AffineTile& move : found->pointers.moves)
+      if (move.step[dim] >= 0) counting = found->scalars.known(move.step[dim]) == 1 ? counting + 1 : 2;
+    return counting == 1;
+  };
+  const auto first = dim_bits(shape);
+  size_t inner = shape.size();
+  for (size_t k = 0; k < shape.size(); ++k)
+    if (shape[k] > 1 && contiguous(k)) inner = k;
+  if (inner == shape.size()) return false;
+  // Where neighbouring lanes hold neighbours already, nothing is gained.
+  const unsigned bytes = info(e).memory_bits / 8;
+  unsigned run = 0, lanes = 0;
+  while (run < l.reg.size() && l.reg[run] == static_cast<int>(first[inner] + run)) ++run;
+  while (lanes < 5 && l.lane[lanes] == static_cast<int>(first[inner] + run + lanes)) ++lanes;
+  if (bytes << run >= 16 || bytes << (run + lanes) >= 64) return false;
+  if ((bytes << element_bits(shape)) > std::max(x.free_scratch(), 32u * 1024)) return false;
+  std::vector<unsigned> order{static_cast<unsigned>(inner)};
+  for (unsigned k = static_cast<unsigned>(shape.size()); k-- > 0;)
+    if (k != inner) order.push_back(k);
+  const Layout better = blocked_layout(shape, order, log2_of(16 / bytes), x.plan.warp_bits, l.reg);
+  const Values regs = x.convert(x.own(value), e, l, better, element_bits(shape));
+  Access a = sums_access(x, *found, x.m.types.element_of(x.m.types.pointee_of(x.f.type(pointers))), shape, inner, better);
+  before_access(x, i, a, false, true);
+  store_access(x, better, a, regs);
+  return true;
+}
+
 bool lower_alloca(Lowering& x, InstId i) {
   const auto at = x.local.offset.find(i);
   if (at == x.local.offset.end())
@@ -67,6 +160,7 @@ bool lower_pointer(Lowering& x, InstId i) {
     return x.unsupported(i, "there is no such global");
   }
   if (op == Opcode::Alloca) return lower_alloca(x, i);
+  if (op == Opcode::StorePtrTko && store_rows(x, i)) return true;
   const ValueId pointers = f.operands(i)[0];
   const Layout& l = x.layout(pointers);
   const unsigned bits = element_bits(x.shape(pointers));
