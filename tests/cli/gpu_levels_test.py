@@ -9,7 +9,7 @@ import sys
 
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TILEVM = os.environ.get("TILEVM", "tilevm")
-SHARD = "1/6"  # of the smoke tier
+SHARD = "1/2"  # of the smoke tier
 EXAMPLES = "03_tf32", "04_f16", "12_f8", "softmax_rows"
 
 
