@@ -17,6 +17,7 @@ namespace tile {
 struct CompileOptions {
   std::string target = "sm_90a";             ///< sm_75, 80, 86, 89, 90, 90a, 100a, 103a, 120a
   unsigned opt_level = 3;                    ///< 0..3, LLVM's
+  bool optimise_host = false;                ///< opt_level also for code of the emulation, which is not optimised otherwise
   bool lineinfo = false;                     ///< source lines for profilers
   std::map<std::string, std::string> plan;   ///< choices forced by `--plan key=value`
   /// The value of a forced choice; empty: not forced.

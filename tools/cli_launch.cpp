@@ -210,37 +210,8 @@ std::string blocks_text(const Outcome& out, const Job& job) {
   return "after at least " + std::to_string(done) + " of " + std::to_string(uint64_t{job.grid[0]} * job.grid[1] * job.grid[2]) + " blocks";
 }
 
-/// Whether a launch ended before it began, by a fault or a limit of the compiler or the assembler: the arrays are as they were.
-bool compiler_failed(const Diagnostics& diags) {
-  const Diagnostic* first = diags.first_error();
-  return first && (first->code == Code::E0915 || first->code == Code::I0001 || first->subclass == "CompileTime" || first->subclass == "CompileMemory");
-}
-
 BundleOptions bundle_options(const RunOptions& o, const CheckSettings& c) {
   return {o.threads, o.fuel, o.max_storage, c.checks, c.undef, c.undef_seed, c.uninitialised, o.schedule, o.order, o.numerics};
-}
-
-/// Writes a bundle of the launch into the folder for temporary files, and says so with the error.
-void keep_for_replay(const Job& job, const ValidModule& module, const LaunchArguments& args, const RunOptions& options, Outcome& out) {
-  Diagnostics silent;
-  auto kernel = encode_tilebc(*module, silent);
-  if (!kernel) return;
-  auto captured = BundleWriter::capture(build_version(), out.entry, job.grid, bundle_options(options, {}), *std::move(kernel), job.args, args, silent);
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  if (!captured || error) return;
-  const std::string path = (folder / ("tilevm-" + std::to_string(::getpid()) + ".tvb")).string();
-  if (!captured->write(path, nullptr, silent)) return;
-  Diagnostics with_note;
-  for (Diagnostic d : out.diags.all()) {
-    if (code_info(d.code).cls == FailureClass::Warning) {
-      with_note.warn(d.place, d.message);
-      continue;
-    }
-    if (!with_note.has_errors()) d.notes.push_back({Place{}, "tilevm replay " + path + " repeats it, with the same options"});
-    (void)with_note.error(std::move(d));
-  }
-  out.diags = std::move(with_note);
 }
 
 void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const CommonOptions& common, Outcome& out) {
@@ -314,7 +285,8 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
       if (stats && (!out.ran || stats->seconds < out.stats.seconds)) out.stats = *stats;
       out.ran = out.ran || stats.ok();
       if (r == 0 && !stop_flag() && (writer || bundle)) result = bundle_result(*args, out.prints, out.diags.first_error());
-      if (!stats && r == 0 && s.make_device && !writer && !bundle && compiler_failed(out.diags)) keep_for_replay(job, *module, *args, options, out);
+      if (!stats && r == 0 && s.make_device && !writer && !bundle && compiler_failed(out.diags))
+        keep_for_replay(*module, out.entry, job, *args, bundle_options(options, {}), out.diags);
       if (!stats) break;
     }
   }
@@ -431,6 +403,33 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
 }
 
 }  // namespace
+
+bool compiler_failed(const Diagnostics& diags) {
+  const Diagnostic* first = diags.first_error();
+  return first && (first->code == Code::E0915 || first->code == Code::I0001 || first->subclass == "CompileTime" || first->subclass == "CompileMemory");
+}
+
+void keep_for_replay(const ValidModule& module, const std::string& entry, const Job& job, const LaunchArguments& args, const BundleOptions& options, Diagnostics& diags) {
+  Diagnostics silent;
+  auto kernel = encode_tilebc(*module, silent);
+  if (!kernel) return;
+  auto captured = BundleWriter::capture(build_version(), entry, job.grid, options, *std::move(kernel), job.args, args, silent);
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (!captured || error) return;
+  const std::string path = (folder / ("tilevm-" + std::to_string(::getpid()) + ".tvb")).string();
+  if (!captured->write(path, nullptr, silent)) return;
+  Diagnostics with_note;
+  for (Diagnostic d : diags.all()) {
+    if (code_info(d.code).cls == FailureClass::Warning) {
+      with_note.warn(d.place, d.message);
+      continue;
+    }
+    if (!with_note.has_errors()) d.notes.push_back({Place{}, "tilevm replay " + path + " repeats it, with the same options"});
+    (void)with_note.error(std::move(d));
+  }
+  diags = std::move(with_note);
+}
 
 int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptions& common) { return run(job, nullptr, settings, common); }
 

@@ -11,6 +11,7 @@
 #include "tools/cli_observe.h"
 #include "tools/cli_options.h"
 #include "vm/interp/exec.h"
+#include "vm/runtime/bundle.h"
 #include "vm/runtime/device.h"
 #include "vm/runtime/job.h"
 
@@ -39,6 +40,11 @@ struct LaunchSettings {
 /// Runs the job's launch. Kernel prints go to standard output, or into the report with --json.
 /// @return exit status: 0, 5 if a result differs, else that of the class of the first error; 130 if interrupted
 [[nodiscard]] int run_launch(const Job& job, const LaunchSettings& settings, const CommonOptions& common);
+
+/// Whether a launch ended before it began, by a fault or a limit of the compiler or the assembler: the arrays are as they were.
+[[nodiscard]] bool compiler_failed(const Diagnostics& diags);
+/// Writes a bundle of a launch into the folder for temporary files, and adds a note about it to the first error.
+void keep_for_replay(const ValidModule& module, const std::string& entry, const Job& job, const LaunchArguments& args, const BundleOptions& options, Diagnostics& diags);
 
 /// Repeats the launch that a bundle holds and compares with what it recorded.
 /// @param settings  fuel and max_memory 0: as recorded

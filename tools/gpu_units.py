@@ -4,9 +4,10 @@
   python3 tools/gpu_units.py TILEVM --write spec/gpu-units.md
   python3 tools/gpu_units.py TILEVM --check spec/gpu-units.md     # exit 1 if the file is not what the compiler says now
 
-Products: a single one, and one in a loop over K fed by views; atomics of every type; then programs that ask for what is known to be hard, and every
-kernel of the corpus. Nothing is run."""
+Every operation with every type that it takes, on every target; products alone and in a loop over K fed by views; programs that ask for what is known
+to be hard, and every kernel of the corpus. Nothing is run. Needs the program compile_many of the tests beside TILEVM."""
 import concurrent.futures
+import itertools
 import json
 import pathlib
 import re
@@ -90,37 +91,156 @@ PROBES = {
 }
 
 
-def ask(tilevm, text_or_path, target, folder, name):
-    """Remarks and the refusal of a kernel, as the compiler gives them; None where the program is not valid."""
-    path = text_or_path
-    if isinstance(text_or_path, str):
-        path = folder / f"{name}.tile"
-        path.write_text(text_or_path)
-    done = subprocess.run([tilevm, path, "--emit", "plan", "--target", target, "--remarks=json", "--diagnostics", "json"], capture_output=True, text=True, timeout=120)
-    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-    refused = [d for d in lines if d.get("severity") == "error" and d["code"] == "E0808"]
-    if done.returncode != 0 and not refused:
-        return None, lines
-    return refused, lines
+# Everything in one process for each half of the programs: starting one for each would take most of the time.
+class Compiler:
+    def __init__(self, tilevm, folder):
+        self.program = pathlib.Path(tilevm).resolve().parent / "compile_many"
+        self.folder, self.made, self.wanted, self.answers = folder, 0, [], {}
+
+    def add(self, text_or_path):
+        """A name for a program, by which `answer` knows it."""
+        path = text_or_path
+        if isinstance(text_or_path, str):
+            self.made += 1
+            path = self.folder / f"k{self.made}.tile"
+            path.write_text(text_or_path)
+        self.wanted.append(str(path))
+        return str(path)
+
+    def run(self, targets=TARGETS):
+        def half(paths):
+            done = subprocess.run([self.program, ",".join(targets)], input="".join(f"{p}\n" for p in paths), capture_output=True, text=True)
+            if done.returncode:
+                raise SystemExit(f"{self.program} ended with status {done.returncode}: {done.stderr[-500:]}")
+            return [json.loads(line) for line in done.stdout.splitlines()]
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for lines in pool.map(half, (self.wanted[0::2], self.wanted[1::2])):
+                for line in lines:
+                    self.answers[line["file"], line.get("target")] = line
+        self.wanted = []
+
+    def valid(self, name):
+        return (name, None) not in self.answers
+
+    def answer(self, name, target):
+        if not self.valid(name):
+            raise SystemExit(f"{name} is not valid: {self.answers[name, None]['why']}\n{pathlib.Path(name).read_text() if name.endswith('.tile') else ''}")
+        a = self.answers[name, target]
+        refused = a["refused"]
+        if refused and (refused["code"] != "E0808" or not refused["message"]):
+            raise SystemExit(f"{name} on {target}: {refused}: every refusal is E0808 and has a reason")
+        return a
 
 
-def said(diagnostic):
-    """Without the target's name, so that equal refusals of several stand in one row."""
-    return re.sub(r" is not supported on sm_\d+a?:", ":", diagnostic["message"])
+def said(answer):
+    """The reason, without the target's name, so that equal refusals of several stand in one row."""
+    return re.sub(r" is not supported on sm_\d+a?:", ":", answer["refused"]["message"])
+
+
+# --- every operation with every type ---
+
+# Elements that a kernel cannot store one by one, and what they become for it.
+UNSTORED = {"i4": ("exti {} signed", "i32"), "f4E2M1FN": ("ftof {}", "f32")}
+
+
+def probe(row, operands, results, attributes, extent):
+    """An entry whose parameters are the operation's operands; what it gives is stored where memory can hold it. Generic form, so that one text serves all rows."""
+    shape = f"{extent}x" if extent else ""
+    tile = lambda e: f"!cuda_tile.tile<{shape}{e}>"
+    lines, names = [], []
+    for n, e in enumerate(operands):
+        if extent and e == "f4E2M1FN":  # which no scalar has
+            lines += [f"%s{n} = reshape %p{n} : tile<f32> -> tile<1xf32>", f"%w{n} = broadcast %s{n} : tile<1xf32> -> tile<{extent}xf32>", f"%v{n} = ftof %w{n} : tile<{extent}xf32> -> tile<{extent}x{e}>"]
+        elif extent:
+            lines += [f"%s{n} = reshape %p{n} : tile<{e}> -> tile<1x{e}>", f"%v{n} = broadcast %s{n} : tile<1x{e}> -> tile<{extent}x{e}>"]
+        names.append(f"%v{n}" if extent else f"%p{n}")
+    words = ", ".join(f"{k} = {v}" for k, v in attributes.items())
+    lines.append(f'%r = "cuda_tile.{row["name"]}"({", ".join(names)})' + (f" <{{{words}}}>" if words else "") + f' : ({", ".join(map(tile, operands))}) -> {tile(results)}')
+    stored, value = results, "%r"
+    if results in UNSTORED:
+        operation, stored = UNSTORED[results]
+        lines.append(f"%wide = {operation.format('%r')} : tile<{shape}{results}> -> tile<{shape}{stored}>")
+        value = "%wide"
+    to = "%out"
+    if extent:
+        lines += [f"%o1 = reshape %out : tile<ptr<{stored}>> -> tile<1xptr<{stored}>>", f"%o2 = broadcast %o1 : tile<1xptr<{stored}>> -> tile<{extent}xptr<{stored}>>"]
+        to = "%o2"
+    lines.append(f"%t = store_ptr_tko weak {to}, {value} : tile<{shape}ptr<{stored}>>, tile<{shape}{stored}> -> token")
+    parameters = [f"%p{n}: tile<{'f32' if extent and e == 'f4E2M1FN' else e}>" for n, e in enumerate(operands)] + [f"%out: tile<ptr<{stored}>>"]
+    return body(", ".join(parameters), lines)
+
+
+def table_rows():
+    """Programs of the rows that need nothing but tiles of one shape: (operation, types, type of the result, text)."""
+    out = []
+    for row in json.loads((ROOT / "spec" / "ops.json").read_text())["operations"]:
+        positions = row["operands"] + row["results"]
+        if row["regions"] or row["terminator"] or len(row["results"]) != 1 or not row["operands"] or any(p["kind"] != "tile" or p["arity"] != "one" for p in positions):
+            continue
+        attributes = {}
+        for a in row["attributes"]:
+            if a["kind"] == "enum" and "default" not in a:
+                attributes[a["name"]] = f"#cuda_tile.{a['enum']}<{a['values'][0]}>"
+        names = [p["name"] for p in positions]
+        classes = list(range(len(names)))  # positions of one element type
+        for rule in row["rules"]:
+            if rule["kind"] in ("same type", "same element type", "same element"):
+                at = [names.index(n) for n in rule["at"]]
+                low = min(classes[k] for k in at)
+                classes = [low if c in {classes[k] for k in at} else c for c in classes]
+        free = sorted(set(classes))
+        choices = [[e for e in positions[c]["elements"] if e not in ("ptr",)] for c in free]
+        for chosen in itertools.product(*choices):
+            element = dict(zip(free, chosen))
+            types = [element[c] for c in classes]
+            label = chosen[0] if len(free) == 1 else " to ".join(chosen) if len(free) == 2 else ", ".join(chosen)
+            out.append((row["name"], label, types[-1], lambda extent, row=row, types=types, attributes=attributes: probe(row, types[:-1], types[-1], attributes, extent)))
+    return out
+
+
+def suite_rows(missing):
+    """For the other operations the smallest kernel of the conformance suite's smoke tier that has the operation and the type."""
+    best = {}
+    for path in sorted((ROOT / "conformance" / "cases").glob("**/case.json")):
+        case = json.loads(path.read_text())
+        if case["goal"] != "run" or case["form"] != "text" or case["expect"]["outcome"] == "rejected":
+            continue
+        kernel = path.parent / case["kernel"]
+        size = kernel.stat().st_size
+        for op in case["ops"]:
+            for element in case["types"]:
+                if op in missing and size < best.get((op, element), (1 << 30, None))[0]:
+                    best[op, element] = (size, kernel)
+    return [(op, element, kernel) for (op, element), (_, kernel) in sorted(best.items())]
+
+
+def how(answer, plain):
+    """`plain`: of a kernel that only moves an element of the result's type; None where nothing is to be compared with."""
+    if answer["refused"]:
+        return "refused"
+    if plain is None:
+        return "yes"
+    return "instruction" if answer["instructions"] - plain["instructions"] <= 4 else "software"
+
+
+def grouped(cells):
+    """(operation, types, cells): types with the same cells stand together."""
+    out = {}
+    for op, element, row in cells:
+        out.setdefault((op, tuple(row)), []).append(element)
+    return [(f"{op}: {', '.join(elements)}", list(row)) for (op, row), elements in out.items()]
 
 
 def unit_of(answer):
-    refused, lines = answer
-    if refused is None:
-        raise SystemExit(f"a program of this script is not valid: {lines}")
-    if refused:
+    if answer["refused"]:
         return "refused"
-    found = [r for r in lines if r.get("op", "").startswith("mma")]
-    unit = found[0]["unit"] if found else "?"
+    found = [u["unit"] for u in answer["units"] if u["op"].startswith("mma")]
+    unit = found[0] if found else "?"
     return unit.split(" from a ring")[0].replace(" of the transposed product with an operand in registers", " (transposed)")
 
 
-def table(head, rows):
+def table_text(head, rows):
     """Columns that say the same stand together."""
     groups = []
     for c in range(len(TARGETS)):
@@ -133,54 +253,70 @@ def table(head, rows):
 
 
 def make(tilevm):
-    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        folder = pathlib.Path(name)
-        number = iter(range(10**6))
+    with tempfile.TemporaryDirectory() as name:
+        c = Compiler(tilevm, pathlib.Path(name))
+        single = [(f"{e} into {a}", c.add(product(e, a))) for e, a in PRODUCTS]
+        loops = [(f"{e} into {a}", c.add(loop(e, a))) for e, a in PRODUCTS]
+        atomics = [(f"{m} of {e}", c.add(atomic(m, e))) for m, e in ATOMICS]
+        probes = [(label, c.add(text)) for label, text in PROBES.items()]
+        # Scalars where the row takes them, else tiles.
+        table = [(op, element, result, c.add(text(0)), c.add(text(16))) for op, element, result, text in table_rows()]
+        c.run()
+        corpus = [c.add(path) for path in sorted((ROOT / "tests" / "corpus" / "tileirbc").glob("*.tileirbc"))]
+        c.run(["sm_75"])
+        ops = {row["name"] for row in json.loads((ROOT / "spec" / "ops.json").read_text())["operations"]}
+        by_suite = [(op, element, c.add(kernel)) for op, element, kernel in suite_rows(ops - {op for op, _, _, scalar, tile in table if c.valid(scalar) or c.valid(tile)})]
+        c.run()
 
-        def rows(programs):
-            jobs = [(label, [pool.submit(ask, tilevm, text, t, folder, f"k{next(number)}") for t in TARGETS]) for label, text in programs]
-            return [(label, [j.result() for j in answers]) for label, answers in jobs]
-
-        single = rows([(f"{e} into {a}", product(e, a)) for e, a in PRODUCTS])
-        loops = rows([(f"{e} into {a}", loop(e, a)) for e, a in PRODUCTS])
-        atomics = rows([(f"{m} of {e}", atomic(m, e)) for m, e in ATOMICS])
-        probes = rows(list(PROBES.items()))
-        corpus = []
-        for path in sorted((ROOT / "tests" / "corpus" / "tileirbc").glob("*.tileirbc")):
-            corpus.append((path.name, pool.submit(ask, tilevm, path, "sm_75", folder, "")))
         refusals = {}
-        for label, answers in probes:
-            for t, (refused, lines) in zip(TARGETS, answers):
-                if refused is None:
-                    raise SystemExit(f"{label}: not valid: {lines}")
-                for d in refused:
-                    refusals.setdefault(f"{label}: {said(d)}", set()).add(t)
-        for label, answers in single + loops + atomics:
-            for t, (refused, _) in zip(TARGETS, answers):
-                for d in refused or []:
-                    refusals.setdefault(f"{label}: {said(d)}", set()).add(t)
+
+        def cell(label, name, target, word):
+            a = c.answer(name, target)
+            if a["refused"]:
+                refusals.setdefault(f"{label}: {said(a)}" if label else said(a), set()).add(target)
+            return word(a)
+
+        def rows(programs, word):
+            return [(label, [cell(label, name, t, word) for t in TARGETS]) for label, name in programs]
+
+        cells = []
+        plain = {(result, k): name for op, _, result, *names in table if op == "reshape" for k, name in enumerate(names)}
+        for op, element, result, *names in table:
+            # Scalars where the row takes them, else tiles; what the row's special rules exclude is no type of the operation.
+            k = 0 if c.valid(names[0]) else 1
+            if c.valid(names[k]):
+                cells.append((op, element, [cell(f"{op} of {element}", names[k], t, lambda a, t=t: how(a, None if "f4E2M1FN" in element or result in UNSTORED else c.answer(plain[result, k], t))) for t in TARGETS]))
+        suite_cells = [(op, element, [cell(f"{op} of {element}", name, t, lambda a: how(a, None)) for t in TARGETS]) for op, element, name in by_suite]
+        for _, name in probes:
+            c.answer(name, TARGETS[0])
+        rows(probes, lambda a: "")
         looked = 0
-        for _, *answers in corpus:
-            for t, answer in zip(("sm_75",), answers):
-                refused, _ = answer.result()
-                looked += refused is not None
-                for d in refused or []:
-                    refusals.setdefault(said(d), set()).add(t)
-        atomic_rows = [(label, ["refused" if a[0] else "yes" for a in answers]) for label, answers in atomics]
+        for name in corpus:
+            if (name, "sm_75") in c.answers:  # neither invalid nor without entries
+                looked += 1
+                cell("", name, "sm_75", lambda a: "")
+        if looked < 100 or len(cells) < 250 or len(suite_cells) < 50:
+            raise SystemExit(f"only {looked} kernels of the corpus, {len(cells)} cells of the table and {len(suite_cells)} of the suite were compiled")
+        shown = {op for op, *_ in cells + suite_cells}
+        none = sorted(ops - shown)
         parts = [
             "# Units of the GPU targets",
-            "Made by `tools/gpu_units.py` from remarks and errors of the compiler, and checked to be up to date by a test. What is refused in general, and why, is on `gpu.md`.",
+            "Made by `tools/gpu_units.py` from remarks, errors and code of the compiler, and checked to be up to date by a test, which also fails where a refusal is not E0808 "
+            "or gives no reason. What is refused in general, and why, is on `gpu.md`.",
             "## Products of one tile\n\n64 x 64 x 64. `fma`: multiply-adds of single elements, in software where the target has no unit for the type.",
-            table("type", [(label, [unit_of(a) for a in answers]) for label, answers in single]),
+            table_text("type", rows(single, unit_of)),
             "## Products in a loop over K\n\nOperands of 64 x 64 from views of row-major arrays.",
-            table("type", [(label, [unit_of(a) for a in answers]) for label, answers in loops]),
+            table_text("type", rows(loops, unit_of)),
             "## Atomics\n\nThose that a target lacks are made of compare-and-swap.",
-            table("operation", atomic_rows),
+            table_text("operation", rows(atomics, lambda a: "refused" if a["refused"] else "yes")),
+            f"## Operations on elements\n\n{len(cells)} operations with their types. *instruction*: at most four instructions of PTX more than it takes to move an element of the result's type; *software*: more than that; *yes*: not told apart, since the elements do not come alone.",
+            table_text("operation: types", grouped(cells)),
+            f"## Other operations\n\nThe smallest kernel of the conformance suite's smoke tier with the operation and the type, {len(suite_cells)} in all. Without a kernel: "
+            + ", ".join(f"`{op}`" for op in none) + ".",
+            table_text("operation: types", grouped(suite_cells)),
             f"## Refused\n\nOf the programs above, of {len(PROBES)} that ask for much, and of the corpus for sm_75, which has the least.",
             "| what | targets |\n| --- | --- |\n" + "\n".join(f"| {what.replace('|', '/')} | {', '.join(t for t in TARGETS if t in targets)} |" for what, targets in sorted(refusals.items())),
         ]
-        if looked < 100:
-            raise SystemExit(f"only {looked} kernels of the corpus were compiled")
         return "\n\n".join(parts) + "\n"
 
 

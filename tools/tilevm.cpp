@@ -248,6 +248,7 @@ int replay_command(int argc, const char* const* argv) {
   int status = 0;
   if (!parse_command_line(app, argc, argv, line.common, status)) return status;
   if (status = finish(s, app, line.path, line.common); status != 0) return status;
+  if (!s.gpu.emit.empty()) return emit_bundle(line.path, s.gpu, line.common);
   if (app.count("--max-memory") == 0) s.launch.max_memory = 0;
   return run_replay(line.path, s.launch, line.common);
 }

@@ -33,11 +33,18 @@ constexpr char kFooter[] =
     "  Clocks are warmed up by launches without pause. Then every round overwrites the L2 cache and times one launch by events of the\n"
     "  device; the peer's launch and a copy of memory follow in the same round. Shown are median, and 10th to 90th percentile.\n"
     "  GB/s counts every array of the arguments once, unless --bytes says how many bytes the kernel must move.\n"
+    "  TFLOP/s stand beside those of a kernel that only multiplies, on registers, with the unit that the device has for the type of the\n"
+    "  entry's first product; it is timed behind the other rounds.\n"
     "  A peer is a cubin of another compiler that takes the same arguments as cuTile passes them and knows its number of threads.\n\n"
     "Examples:\n"
     "  tilevm bench add.tile --grid 4096 --arg ptr:f32[4194304]=normal --arg ptr:f32[4194304]=normal --arg ptr:f32[4194304]=zeros\n"
     "  tilevm bench job.json --rounds 50 --json\n"
     "  tilevm bench mm.tilebc --grid 512 --arg ... --peer-cubin mm.cubin --peer-entry matmul --flops 137438953472";
+
+/// What the kernel's rates stand beside.
+struct Ceilings {
+  double copy = 0, mma = 0;  // bytes and operations a second; 0: not measured
+};
 
 Json as_json(const Timing& t) {
   return {{"rounds", t.seconds.size()}, {"median_s", t.median()}, {"p10_s", t.quantile(0.1)}, {"p90_s", t.quantile(0.9)}, {"best_s", t.quantile(0)}};
@@ -52,21 +59,25 @@ std::string time_text(double s) {
   return text;
 }
 
-std::string row(const char* name, const Timing& t, double bytes, double flops, double copy_rate) {
+std::string row(const char* name, const Timing& t, double bytes, double flops, const Ceilings& most) {
   char text[256];
   std::snprintf(text, sizeof text, "%-7s %12s  (%s to %s)", name, time_text(t.median()).c_str(), time_text(t.quantile(0.1)).c_str(), time_text(t.quantile(0.9)).c_str());
   std::string out = text;
   if (bytes > 0 && t.median() > 0) {
     std::snprintf(text, sizeof text, "  %8.1f GB/s", bytes / t.median() * 1e-9);
     out += text;
-    if (copy_rate > 0) {
-      std::snprintf(text, sizeof text, " (%.0f %% of a copy)", 100 * bytes / t.median() / copy_rate);
+    if (most.copy > 0) {
+      std::snprintf(text, sizeof text, " (%.0f %% of a copy)", 100 * bytes / t.median() / most.copy);
       out += text;
     }
   }
   if (flops > 0 && t.median() > 0) {
     std::snprintf(text, sizeof text, "  %8.1f TFLOP/s", flops / t.median() * 1e-12);
     out += text;
+    if (most.mma > 0) {
+      std::snprintf(text, sizeof text, " (%.0f %% of the unit)", 100 * flops / t.median() / most.mma);
+      out += text;
+    }
   }
   return out + "\n";
 }
@@ -198,16 +209,25 @@ int bench_command(int argc, const char* const* argv) {
     if (bytes == 0)
       for (const Array& a : args->buffers) bytes += static_cast<double>(a.memory.size());
     const double flops = line.flops > 0 ? line.flops : launch_flops(**picked->module, *picked->entry, job->grid, *args).value_or(0);
-    const double copy_rate = result->copy.median() > 0 ? static_cast<double>(result->copy_bytes) / result->copy.median() : 0;
+    const Ceilings most{result->copy.median() > 0 ? static_cast<double>(result->copy_bytes) / result->copy.median() : 0, result->mma.flops_per_second()};
+    const double seconds = result->ours.median();
     Json peer_results;
     std::string peer_text;
     if (!result->peer_buffers.empty()) compare_with_peer(*job, *args, result->peer_buffers, peer_results, peer_text, diags);
     const double ratio = result->ours.median() > 0 ? result->peer.median() / result->ours.median() : 0;
     if (line.json) {
-      Json j{{"entry", entry}, {"grid", job->grid}, {"device", (*device)->facts().name}, {"uuid", (*device)->facts().uuid}, {"target", (*built)->kernel.symbol.empty() ? "" : line.gpu.target},
+      Json j{{"entry", entry}, {"grid", job->grid}, {"device", (*device)->facts().name}, {"uuid", (*device)->facts().uuid}, {"target", (*built)->target},
              {"linker", (*built)->linker}, {"cached", hit}, {"compile_s", compile_seconds}, {"threads", result->threads}, {"registers", result->registers},
              {"local_bytes", result->local_bytes}, {"shared_bytes", result->shared_bytes}, {"flushed", options.flush}, {"bytes", bytes}, {"flops", flops},
              {"ours", as_json(result->ours)}, {"copy", as_json(result->copy)}, {"copy_bytes", result->copy_bytes}};
+      if (most.copy > 0 && seconds > 0) j["of_copy"] = bytes / seconds / most.copy;
+      if (most.mma > 0) {
+        j["mma"] = as_json(result->mma.timing);
+        j["mma"]["unit"] = result->mma.unit;
+        j["mma"]["flops"] = result->mma.flops;
+        j["mma"]["tflops"] = most.mma * 1e-12;
+        if (flops > 0 && seconds > 0) j["of_mma"] = flops / seconds / most.mma;
+      }
       if (!result->peer.seconds.empty()) {
         j["peer"] = as_json(result->peer);
         j["peer_over_ours"] = ratio;
@@ -218,9 +238,13 @@ int bench_command(int argc, const char* const* argv) {
     } else {
       std::printf("%s on %s, %u x %u x %u blocks of %u threads, %u registers, %u bytes of shared memory%s\n", entry.c_str(), (*device)->facts().name.c_str(), job->grid[0], job->grid[1],
                   job->grid[2], result->threads, result->registers, result->shared_bytes, result->local_bytes > 0 ? (", " + std::to_string(result->local_bytes) + " bytes spilled a thread").c_str() : "");
-      std::string text = row("ours", result->ours, bytes, flops, copy_rate);
-      if (!result->peer.seconds.empty()) text += row("peer", result->peer, bytes, flops, copy_rate);
-      text += row("copy", result->copy, static_cast<double>(result->copy_bytes), 0, 0);
+      std::string text = row("ours", result->ours, bytes, flops, most);
+      if (!result->peer.seconds.empty()) text += row("peer", result->peer, bytes, flops, most);
+      text += row("copy", result->copy, static_cast<double>(result->copy_bytes), 0, {});
+      if (most.mma > 0) {
+        text += row("mma", result->mma.timing, 0, result->mma.flops, {});
+        text.insert(text.size() - 1, "  " + result->mma.unit);
+      }
       std::fwrite(text.data(), 1, text.size(), stdout);
       if (!result->peer.seconds.empty()) std::printf("ratio   %.3f times as fast as the peer\n%s", ratio, peer_text.c_str());
       std::printf("rounds  %zu, %s\n", result->ours.seconds.size(), options.flush ? "L2 flushed" : "L2 not flushed");

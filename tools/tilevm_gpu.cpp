@@ -59,6 +59,7 @@ int finish_gpu(const CLI::App& app, GpuSettings&, LaunchSettings&, const std::st
 }
 
 int emit_job(const Job&, const GpuSettings&, const CommonOptions& common) { return no_gpu_part("--emit", common); }
+int emit_bundle(const std::string&, const GpuSettings&, const CommonOptions& common) { return no_gpu_part("--emit", common); }
 int devices_command(int, const char* const*) { return no_gpu_part("tilevm devices", {}); }
 int cache_command(int, const char* const*) { return no_gpu_part("tilevm cache", {}); }
 int bench_command(int, const char* const*) { return no_gpu_part("tilevm bench", {}); }

@@ -14,6 +14,7 @@ struct GpuSettings {
   std::string gpu;                 ///< "auto", "emulate", or the number of a device; empty: not asked for
   std::string target;
   unsigned opt_level = 3;
+  bool opt_given = false;          ///< -O on the command line: the emulation's code is optimised, too
   std::vector<std::string> emit;   ///< "ptx" or "ptx=FILE"
   std::string remarks;             ///< "text", "json", or empty
   bool lineinfo = false, no_cache = false, both = false;
@@ -34,6 +35,9 @@ void add_gpu_options(CLI::App& app, GpuSettings& settings);
 
 /// With --emit: writes what was asked for and gives the exit status. Call it instead of running the job.
 [[nodiscard]] int emit_job(const Job& job, const GpuSettings& settings, const CommonOptions& common);
+
+/// The same with the kernel and entry of a bundle.
+[[nodiscard]] int emit_bundle(const std::string& path, const GpuSettings& settings, const CommonOptions& common);
 
 /// `tilevm devices`, `tilevm cache` and `tilevm bench`; the first word is the command's name.
 [[nodiscard]] int devices_command(int argc, const char* const* argv);

@@ -15,6 +15,7 @@ namespace tile::cli {
 [[nodiscard]] GpuOptions gpu_options(const GpuSettings& settings, std::shared_ptr<const ValidModule> module, const CommonOptions& common);
 /// @param built  of the same kernel, if it was assembled: what it needs is said, too
 void print_remarks(const CompiledKernel& kernel, const BuiltKernel* built, const Module& module, const Function& entry, bool json);
+void print_remarks(const std::vector<Remark>& remarks, const Module& module, const Function& entry, bool json);
 
 /// An entry of a module in a file.
 struct Picked {

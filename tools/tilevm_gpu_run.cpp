@@ -11,6 +11,8 @@
 #include "tools/cli_files.h"
 #include "tools/tilevm_gpu.h"
 #include "tools/tilevm_gpu_parts.h"
+#include "vm/codec/tilebc.h"
+#include "vm/runtime/bundle.h"
 
 namespace tile::cli {
 namespace {
@@ -37,6 +39,7 @@ CompileOptions compile_options(const GpuSettings& s) {
   CompileOptions o;
   o.target = s.target;
   o.opt_level = s.opt_level;
+  o.optimise_host = s.emulate() && s.opt_given;
   o.lineinfo = s.lineinfo;
   for (const std::string& text : s.plan) o.plan[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
   return o;
@@ -55,8 +58,10 @@ GpuOptions gpu_options(const GpuSettings& s, std::shared_ptr<const ValidModule> 
   o.emulate_policy = s.emulate_policy;
   if (!s.gpu.empty() && s.gpu.find_first_not_of("0123456789") == std::string::npos) o.ordinal = std::atoi(s.gpu.c_str());
   o.built = [remarks = s.remarks, module, verbose = common.verbose](const Function& entry, const BuiltKernel& built) {
-    if (!remarks.empty()) print_remarks(built.compiled, built.linker.empty() ? nullptr : &built, **module, entry, remarks == "json");
-    print_lines("assembler", built.advice);
+    if (!remarks.empty())
+      print_remarks(built.compiled, built.linker.empty() ? nullptr : &built, **module, entry, remarks == "json");
+    else
+      print_remarks(built.lifted, **module, entry, false);
     if (!verbose) return;
     print_lines("assembler", built.info);
     if (built.linker.empty()) return;
@@ -83,7 +88,12 @@ void print_remarks(const CompiledKernel& kernel, const BuiltKernel* built, const
       std::fprintf(stderr, "%s: remark: %s\n", place_text(module.place(entry)).c_str(), r.text().c_str());
     }
   }
-  for (const Remark& r : kernel.remarks) {
+  print_remarks(kernel.remarks, module, entry, json);
+  if (built) print_remarks(built->lifted, module, entry, json);
+}
+
+void print_remarks(const std::vector<Remark>& remarks, const Module& module, const Function& entry, bool json) {
+  for (const Remark& r : remarks) {
     const bool known = r.inst < entry.insts.size();
     const Place place = known ? module.place(entry, r.inst) : module.place(entry);
     const std::string op = known ? std::string(entry.def(r.inst).name) : "";
@@ -108,6 +118,7 @@ int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, cons
     return o && o->count() > 0;
   };
   if (given("--gpu") && s.gpu.empty()) s.gpu = "auto";
+  s.opt_given = given("-O");
   if (given("--remarks") && s.remarks.empty()) s.remarks = "text";
   if (s.gpu.empty() && s.both) s.gpu = "auto";
   const bool number = !s.gpu.empty() && s.gpu.size() <= 4 && s.gpu.find_first_not_of("0123456789") == std::string::npos;
@@ -176,10 +187,12 @@ Result<Picked> pick_entry(const Job& job, const CommonOptions& common, Diagnosti
   return p;
 }
 
-int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) {
-  Diagnostics diags;
+namespace {
+
+/// Compiles the entry and writes what is asked for. A failure of the compiler or the assembler leaves a bundle: with the job's arguments where they
+/// can be had.
+int emit_entry(const Result<Picked>& picked, const Job& job, const GpuSettings& s, const CommonOptions& common, Diagnostics& diags) {
   const auto work = [&]() -> Status {
-    const auto picked = pick_entry(job, common, diags);
     if (!picked) return Failed;
     const auto wants = [&](const char* kind) {
       return std::any_of(s.emit.begin(), s.emit.end(), [&](const std::string& e) { return e.substr(0, e.find('=')) == kind; });
@@ -200,7 +213,7 @@ int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) 
       options.target = linking->target;
       auto built = build_kernel(*picked->module, *picked->entry, {options, !s.no_cache, true, common.verbose || !s.remarks.empty(), compile_limits(s)}, *linking->linker, cuda::Cache::standard(diags), diags);
       if (!built) return Failed;
-      print_lines("assembler", built->advice);
+      if (s.remarks.empty()) print_remarks(built->lifted, **picked->module, *picked->entry, false);
       if (common.verbose) print_lines("assembler", built->info);
       kernel = std::move(built->compiled);
       cubin = built->kernel.cubin;
@@ -234,8 +247,48 @@ int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) 
     }
     return {};
   };
-  (void)work().ok();
+  if (!work() && picked && compiler_failed(diags)) {
+    const std::string entry((**picked->module).str(picked->entry->name));
+    Diagnostics silent;
+    const auto args = expand(job.args, entry_params(**picked->module, *picked->entry), {job.base_dir, entry, {}}, silent);
+    Job named = job;
+    if (!args) named.args.clear();
+    const LaunchArguments none;
+    keep_for_replay(*picked->module, entry, named, args ? *args : none, {0, 0, LaunchSettings().max_memory, {}, {}, 0, {}}, diags);
+  }
   return report(diags, common);
+}
+
+}  // namespace
+
+int emit_job(const Job& job, const GpuSettings& s, const CommonOptions& common) {
+  Diagnostics diags;
+  const auto picked = pick_entry(job, common, diags);
+  return emit_entry(picked, job, s, common, diags);
+}
+
+int emit_bundle(const std::string& path, const GpuSettings& s, const CommonOptions& common) {
+  Diagnostics diags;
+  const auto pick = [&](Job& job) -> Result<Picked> {
+    const auto bytes = read_input(path, diags);
+    if (!bytes) return Failed;
+    const auto bundle = read_bundle(*bytes, path, diags);
+    if (!bundle) return Failed;
+    auto decoded = decode_tilebc(bundle->kernel, path, diags);
+    if (!decoded) return Failed;
+    auto valid = validate(*std::move(decoded), diags);
+    if (!valid) return Failed;
+    Picked p;
+    p.module = std::make_shared<const ValidModule>(*std::move(valid));
+    const auto entry = find_entry(**p.module, bundle->entry, diags);
+    if (!entry) return Failed;
+    p.entry = *entry;
+    job.grid = bundle->grid;
+    return p;
+  };
+  Job job;
+  const auto picked = pick(job);
+  return emit_entry(picked, job, s, common, diags);
 }
 
 std::string gpu_version_text() {

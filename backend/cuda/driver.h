@@ -130,6 +130,7 @@ static_assert(sizeof(LaunchConfig) == 56);
 #define TILE_CUDA_OPTIONAL_FUNCTIONS(X)                                                                          \
   X(launch_ex, "cuLaunchKernelEx", (const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra)) \
   X(blocks_per_sm, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int* blocks, FunctionHandle function, int threads, size_t shared_bytes)) \
+  X(active_clusters, "cuOccupancyMaxActiveClusters", (int* clusters, FunctionHandle function, const LaunchConfig* config)) \
   X(tensor_map_encode, "cuTensorMapEncodeTiled",                                                                 \
     (void* map, int type, unsigned rank, DevicePtr address, const uint64_t* dims, const uint64_t* strides,       \
      const uint32_t* box, const uint32_t* steps, int interleave, int swizzle, int promotion, int fill))

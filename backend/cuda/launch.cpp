@@ -70,6 +70,16 @@ unsigned LoadedKernel::blocks_per_sm(unsigned threads, unsigned shared_bytes) co
   return gpu_->driver_.blocks_per_sm(&blocks, function_, static_cast<int>(threads), shared_bytes) == kSuccess && blocks > 0 ? static_cast<unsigned>(blocks) : 0;
 }
 
+bool LoadedKernel::holds_cluster(unsigned blocks, unsigned threads, unsigned shared_bytes) const {
+  if (!gpu_ || !gpu_->driver_.active_clusters) return true;
+  LaunchAttribute attribute{};
+  attribute.id = kAttributeCluster;
+  attribute.value.cluster = {blocks, 1, 1};
+  const LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, shared_bytes, nullptr, &attribute, 1};
+  int clusters = 0;
+  return gpu_->driver_.active_clusters(&clusters, function_, &config) != kSuccess || clusters > 0;
+}
+
 // Nothing can be done about errors in destructors, and after a kernel's fault every call fails.
 Gpu::~Gpu() {
   if (start_) (void)driver_.event_destroy(start_);
@@ -208,7 +218,7 @@ Status Gpu::enqueue_prepared(const LoadedKernel& kernel, const LaunchShape& shap
   void** const pointers = const_cast<void**>(params);  // the driver only reads them
   LaunchAttribute attributes[2] = {};
   unsigned count = 0;
-  // A cluster is what a hint asks for; no kernel needs one.
+  // A cluster is what a hint asks for; no kernel needs one. Drivers without cuLaunchKernelEx know none.
   if (shape.cluster > 1 && driver_.launch_ex && g[0] % shape.cluster == 0) {
     attributes[count].id = kAttributeCluster;
     attributes[count++].value.cluster = {shape.cluster, 1, 1};

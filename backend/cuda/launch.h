@@ -87,6 +87,8 @@ class LoadedKernel {
   [[nodiscard]] unsigned static_shared_bytes() const { return static_shared_; }
   /// Blocks of so many threads and bytes of dynamic shared memory that one multiprocessor holds; 0 where the driver does not say.
   [[nodiscard]] unsigned blocks_per_sm(unsigned threads, unsigned shared_bytes) const;
+  /// Whether the device can hold a cluster of so many blocks at once. True where the driver does not say.
+  [[nodiscard]] bool holds_cluster(unsigned blocks, unsigned threads, unsigned shared_bytes) const;
 
  private:
   friend class Gpu;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "backend/device/lifted.h"
 #include "backend/plan/target.h"
 #include "tilevm_build_info.h"
 #include "vm/codec/tilebc.h"
@@ -75,45 +76,6 @@ struct Known {
 // Code without "a" runs on later devices of the same major version, code with it on its own only.
 constexpr Known kKnown[] = {{75, "sm_75"}, {80, "sm_80"}, {86, "sm_86"}, {89, "sm_89"}, {90, "sm_90a"}, {100, "sm_100a"}, {103, "sm_103a"}, {120, "sm_120a"}};
 
-/// The instruction that a line of PTX with instruction_lines belongs to: that of the last `.loc` at or above it; kNone where there is none.
-InstId instruction_at(std::string_view ptx, uint32_t line) {
-  InstId found = kNone;
-  size_t at = 0;
-  for (uint32_t n = 1; n <= line && at < ptx.size(); ++n) {
-    const size_t end = std::min(ptx.find('\n', at), ptx.size());
-    std::string_view text = ptx.substr(at, end - at);
-    at = end + 1;
-    const size_t word = text.find(".loc");
-    if (text.starts_with(".func") || text.starts_with(".visible") || text.starts_with(".entry")) found = kNone;
-    if (word == std::string_view::npos || text.find_first_not_of(" \t") != word) continue;
-    unsigned file = 0, number = 0;
-    if (std::sscanf(std::string(text.substr(word)).c_str(), ".loc %u %u", &file, &number) == 2) found = number == 0 ? kNone : number - 1;
-  }
-  return found;
-}
-
-/// Replaces the errors in `said` by those in `of_lines`, at the operations whose code they are about. Where none can be placed, `said` stays.
-void lift_places(const Module& module, const Function& entry, const std::string& ptx, const Diagnostics& of_lines, Diagnostics& said) {
-  Diagnostics lifted;
-  bool any = false;
-  for (const Diagnostic& d : of_lines.all()) {
-    if (code_info(d.code).cls == FailureClass::Warning) continue;
-    Diagnostic out = d;
-    const InstId i = d.place.source && d.place.span.valid() ? instruction_at(ptx, d.place.source->line_col(d.place.span.begin).line) : kNone;
-    if (i < entry.insts.size()) {
-      any = true;
-      out.place = module.place(entry, i);
-      out.message = std::string(entry.def(i).name) + ": " + d.message;
-      out.notes.push_back({Place{}, "of its PTX: " + std::string(d.place.source->line(d.place.source->line_col(d.place.span.begin).line))});
-    }
-    (void)lifted.error(std::move(out));
-  }
-  if (!any) return;
-  for (const Diagnostic& d : said.all())
-    if (code_info(d.code).cls == FailureClass::Warning) lifted.warn(d.place, d.message);
-  said = std::move(lifted);
-}
-
 unsigned number_of(const std::string& target) { return target.starts_with("sm_") ? static_cast<unsigned>(std::strtoul(target.c_str() + 3, nullptr, 10)) : 0; }
 
 }  // namespace
@@ -169,12 +131,13 @@ Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entr
     };
     Diagnostics said;
     auto linked = linker.link(request(*compiled), said);
-    if (!linked) {
+    if (!linked || has_lines(said)) {
       // Compiled again with the instructions' numbers as lines, so that what the assembler says of a line is said of an operation.
       CompileOptions numbered = options.compile;
       numbered.instruction_lines = true;
       Diagnostics of_lines, unused;
-      if (const auto again = compile_guarded(module, entry, numbered, options.limits, unused); again && !linker.link(request(*again), of_lines)) lift_places(*module, entry, again->ptx, of_lines, said);
+      if (const auto again = compile_guarded(module, entry, numbered, options.limits, unused); again && linker.link(request(*again), of_lines).ok() == linked.ok())
+        lift_places(*module, entry, again->ptx, of_lines, said);
     }
     for (const Diagnostic& d : said.all()) {
       if (code_info(d.code).cls == FailureClass::Warning)
@@ -185,7 +148,7 @@ Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entr
     if (!linked) return Failed;
     built.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     built.info = std::move(linked->info);
-    built.advice = std::move(linked->advice);
+    built.lifted = lift_advice(*module, entry, compiled->threads, compiled->remarks, linked->advice, cuda::spills(built.info));
     cuda::CachedKernel kernel{compiled->entry, compiled->threads, compiled->shared_bytes, compiled->cluster, std::move(linked->cubin)};
     built.compiled = *std::move(compiled);
     return kernel;

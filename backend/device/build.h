@@ -21,7 +21,8 @@ struct BuiltKernel {
   std::string linker;                  ///< version
   double seconds = 0;                  ///< that compiling and assembling took; 0 if it came from the cache
   CompiledKernel compiled;             ///< empty if it came from the cache
-  std::vector<std::string> info, advice;  ///< of the assembler; empty if it came from the cache
+  std::vector<std::string> info;       ///< of the assembler; empty if it came from the cache
+  std::vector<Remark> lifted;          ///< the assembler's advice on speed, and spills if BuildOptions::verbose
   std::string target;                  ///< that it was compiled for
 };
 

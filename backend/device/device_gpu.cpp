@@ -9,6 +9,7 @@
 #include "backend/device/launch_data.h"
 #include "backend/cuda/tensor_map.h"
 #include "backend/device/mailbox.h"
+#include "backend/device/matrix_rate.h"
 #include "backend/device/tensor_maps.h"
 #include "backend/plan/target.h"
 
@@ -135,6 +136,10 @@ class GpuDeviceImpl : public GpuDevice {
     auto loaded = gpu_->load(ready->built.kernel.cubin, ready->built.kernel.symbol, ready->built.kernel.shared_bytes, diags);
     if (!loaded) return Failed;
     ready->loaded = *std::move(loaded);
+    if (auto& k = ready->built.kernel; k.cluster > 1 && !ready->loaded.holds_cluster(k.cluster, k.threads, k.shared_bytes)) {
+      diags.warn((**module_).place(entry), gpu_->facts().name + " cannot hold " + std::to_string(k.cluster) + " blocks of the kernel as a cluster; it is launched without clusters");
+      k.cluster = 1;
+    }
     return (slot = std::move(ready)).get();
   }
 
@@ -310,6 +315,12 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
     }
   }
   if (report_trap(mailbox_bytes(), **module_, entry, diags)) return Failed;
+  // Behind all other rounds: what it takes of the device's power would show in theirs.
+  if (const auto type = product_type(**module_, entry)) {
+    auto rate = measure_matrix_rate(*gpu_, *linker_, *type, (*ready)->built.target, *flush, diags);
+    if (!rate) return Failed;
+    result.mma = *std::move(rate);
+  }
   return result;
 }
 

@@ -38,8 +38,17 @@ struct Timing {
   [[nodiscard]] double quantile(double q) const;
 };
 
+/// Matrix products of one type without loads or stores.
+struct MatrixRate {
+  std::string unit;                  ///< instruction; empty: the target has none for the type
+  Timing timing;
+  double flops = 0;                  ///< of one launch
+  [[nodiscard]] double flops_per_second() const { return timing.median() > 0 ? flops / timing.median() : 0; }
+};
+
 struct BenchResult {
   Timing ours, peer, copy;
+  MatrixRate mma;                    ///< of the type of the entry's first product
   uint64_t copy_bytes = 0;           ///< read and written by one copy
   std::vector<std::vector<uint8_t>> peer_buffers;  ///< the buffers after one launch of the peer, from the same inputs
   unsigned registers = 0, local_bytes = 0, shared_bytes = 0, threads = 0;

@@ -14,6 +14,7 @@ std::string tensor_map_request(const TensorMapSpec& spec, const LaunchArguments&
   request.element_bytes = info(spec.element).memory_bits / 8u;
   request.swizzle = static_cast<TensorSwizzle>(spec.swizzle);
   request.round_tf32 = spec.round_tf32;
+  request.is_bf16 = spec.element == ElementType::BF16;
   if (number(spec.strides[0]) != 1) return "the innermost stride is not one";
   for (size_t d = 0; d < spec.dims.size(); ++d) {
     request.dims[d] = number(spec.dims[d]);

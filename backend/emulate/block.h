@@ -35,6 +35,9 @@ struct Block;
   X(TmaStore, "bulk store") X(BulkCommit, "bulk commit") X(BulkWait, "bulk wait") X(Wgmma, "wgmma")             \
   X(WgmmaFence, "wgmma fence") X(WgmmaCommit, "wgmma commit") X(WgmmaWait, "wgmma wait")                        \
   X(Accumulator, "wgmma accumulator access") X(MaxRegisters, "setmaxnreg") X(Math, "math") X(Trap, "trap")      \
+  X(BulkReduce, "bulk reduction") X(ClusterArrive, "cluster arrive") X(ClusterWait, "cluster wait")             \
+  X(MapShared, "mapa") X(LoadCluster, "load shared of the cluster") X(StoreCluster, "store shared of the cluster") \
+  X(AtomicCluster, "atomic shared of the cluster") X(ArriveCluster, "mbarrier arrive of the cluster")           \
   X(Exit, "exit")
 enum class DeviceOp : uint8_t {
 #define X(name, text) name,
@@ -47,7 +50,7 @@ const char* op_name(DeviceOp op);
 /// unwound.
 struct Stop {};
 
-enum class WaitFor : uint8_t { Nothing, Warp, Warpgroup, Barrier, NamedBarrier, Mbarrier };
+enum class WaitFor : uint8_t { Nothing, Warp, Warpgroup, Barrier, NamedBarrier, Mbarrier, Cluster };
 
 struct CpAsyncCopy {
   uint32_t addr, bytes, size, group, site;
@@ -57,7 +60,11 @@ struct CpAsyncCopy {
 
 struct Thread {
   Block* block = nullptr;
-  uint32_t id = 0;
+  uint32_t id = 0;                                    ///< in the cluster: blocks one behind the other
+  uint32_t local = 0, rank = 0;                       ///< in its block; the block's number in the cluster
+  uint32_t base = 0;                                  ///< of its block's shared memory in that of the cluster
+  uint32_t cluster_phase = 0;                         ///< of the cluster's barrier, at which the thread arrived
+  bool cluster_arrived = false;                       ///< and has not waited yet
   uint32_t site = 0;                                  ///< operation of the program under way
   const void* pc = nullptr;                           ///< its place in the compiled code: tells calls of one site apart
   DeviceOp op = DeviceOp::Start;
@@ -79,7 +86,7 @@ struct Thread {
     wg_open = wg_fenced = false;
     accumulators.clear();
   }
-  [[nodiscard]] uint32_t warp() const { return id / 32; }
+  [[nodiscard]] uint32_t warp() const { return id / 32; }  ///< of the cluster
   [[nodiscard]] uint32_t lane() const { return id % 32; }
 };
 
@@ -110,6 +117,7 @@ struct Mbarrier {
   uint32_t phase = 0;                                 ///< completed phases
   int64_t tx = 0;                                     ///< bytes announced and not yet come
   uint32_t loads = 0;                                 ///< bulk loads in flight for this phase
+  uint32_t from_others = 0;                           ///< phase, plus one, in which threads of another block arrived last
   Clocks arrivals, done;                              ///< so far; of the last completed phase
   std::vector<uint32_t> waiting;                      ///< threads, for the end of the phase under way
 };
@@ -120,12 +128,29 @@ struct BulkLoad {
   uint32_t addr, bytes, mbarrier, phase, site, thread;
 };
 
+/// A store, or a reduction of global memory by what is stored.
 struct BulkStore {
   EmulatedTensorMap map;
   std::array<int32_t, 5> at;
   uint32_t addr, bytes, thread, group, site;
+  uint32_t reduction;                                 ///< kind of RmwOp in backend/ptx/device.h; kStores: none
+  uint64_t to;                                        ///< global address of plain copies, which have no map
   std::vector<std::byte> data;                        ///< what was read, once it was
   bool read = false;
+};
+
+inline constexpr uint32_t kStores = ~uint32_t{0};
+
+/// A use of a block's shared memory by another block of its cluster: it must be over before the block ends.
+struct RemoteUse {
+  uint32_t rank, agent, clock, site, thread;
+};
+
+/// The barrier of all threads of a cluster.
+struct ClusterBarrier {
+  uint32_t phase = 0, missing = 0, arrived = 0;       ///< running threads that have not arrived; those that have
+  Clocks arrivals, done;
+  std::vector<uint32_t> waiting;
 };
 
 struct WgmmaOp {
@@ -144,8 +169,12 @@ struct Launch {
   const uint64_t* params;
   const EmulatedMemory* memory;
   const EmulateOptions* options;
-  uint32_t threads, shared_bytes;
+  uint32_t threads, shared_bytes;                     ///< of a block
+  uint32_t cluster = 1;                               ///< blocks of a cluster, neighbours along x
   std::atomic<bool> stop{false};
+  /// Bytes from the shared memory of one block of a cluster to that of the next, where the emulation keeps them.
+  [[nodiscard]] uint32_t window() const { return (kEmulatedSharedBase + shared_bytes + 1023) / 1024 * 1024; }
+  [[nodiscard]] uint32_t all_threads() const { return threads * cluster; }
 };
 
 struct Failure {
@@ -153,6 +182,7 @@ struct Failure {
   uint32_t site = kNone;
   std::string message;
   std::vector<std::pair<uint32_t, std::string>> notes;  ///< site and text
+  uint32_t rank = 0;                                    ///< of the block in its cluster; set by Block::record
   bool trapped = false;                                 ///< by the kernel's own trap
 };
 
@@ -164,19 +194,18 @@ template <class... T>
   return s.str();
 }
 std::string hex(uint64_t v);
-std::string shared_text(uint32_t addr);                ///< "byte 64", counted from the block's first
-
+/// One block, or the blocks of a cluster.
 struct Block {
   Block(Launch& launch, const std::vector<char*>& stacks, size_t stack_bytes);
   Block(const Block&) = delete;
-  /// Runs block number `linear` of the grid; false if it failed (see failure) or was stopped.
+  /// Runs block, or cluster, number `linear` of the grid; false if it failed (see failure) or was stopped.
   bool run(uint64_t linear);
 
   Launch& launch;
   const EmulateOptions& options;
   const std::vector<char*>& stacks;
   const size_t stack_bytes;
-  uint32_t index[3] = {0, 0, 0};
+  uint32_t index[3] = {0, 0, 0};                      ///< of the cluster's first block
   bool failed = false;
   Failure failure;
   uint64_t operations = 0, switches = 0;              ///< of all blocks run so far
@@ -232,21 +261,39 @@ struct Block {
   /// A broken rule of the machine: a fault of the code generator.
   template <class... T>
   [[noreturn, gnu::noinline, gnu::cold]] void hazard(const Thread& t, const T&... parts) {
-    fail({Code::I0002, t.site, text(op_name(t.op), " by thread ", t.id, ": ", parts...), {}});
+    fail({Code::I0002, t.site, text(op_name(t.op), " by thread ", name(t), ": ", parts...), {}});
   }
+  /// "5", or "5 of block 1" where there are several.
+  [[nodiscard]] std::string name(const Thread& t) const;
+  [[nodiscard]] std::string name(uint32_t id) const { return name(threads[id]); }
+  /// "byte 64", counted from the block's first, or "byte 64 of block 1".
+  [[nodiscard]] std::string shared_text(uint32_t addr) const;
+  uint32_t running = 0;                               ///< the thread that runs now, or ran last
 
-  // Shared memory: addresses from kEmulatedSharedBase on.
+  // Shared memory: addresses from kEmulatedSharedBase on. Those of a cluster's blocks lie one window behind the other; code uses addresses
+  // in its own block, and for other blocks those that mapa gives, which have the block's number plus one in their upper bits.
+  static constexpr unsigned kRankShift = 24;
   std::unique_ptr<std::byte[]> storage;
   std::byte* shared = nullptr;                        ///< host address of shared address 0
   HappensBefore order;
   Shadow shadow{order};
   alignas(16) std::byte sink[64];                     ///< where accesses with a false predicate go
   [[nodiscard]] Access access(const Thread& t) const { return {order.now(t.id), t.site, static_cast<uint16_t>(t.id)}; }
-  void check_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
+  /// An address in the thread's own block, as one in the cluster's windows.
+  [[nodiscard]] uint32_t own_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
     if (addr < kEmulatedSharedBase || uint64_t{addr} + bytes > kEmulatedSharedBase + launch.shared_bytes ||
         addr % align != 0) [[unlikely]]
       bad_shared(t, addr, bytes, align);
+    return t.base + addr;
   }
+  /// The same for an address of mapa, or one in the thread's own block. Notes the use.
+  [[nodiscard]] uint32_t cluster_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align);
+  /// Of another block: whose shared memory exists only after a barrier of the cluster, and until the block ends.
+  void use_remote(const Thread& t, uint32_t rank);
+  std::vector<RemoteUse> remote;
+  ClusterBarrier cluster;
+  void complete_cluster_barrier();
+  void check_remote_uses();
   [[noreturn]] void bad_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align);
   void report(const Thread& t, const Conflict& c) {
     if (c.hazard != Hazard::None) [[unlikely]] conflict(t, c);
@@ -270,7 +317,10 @@ struct Block {
 
   // Meetings.
   std::vector<Meeting> meetings;                      ///< one per warp
-  uint32_t barrier_arrived = 0, barrier_first = 0;    ///< threads waiting; the one that came first
+  struct BlockBarrier {
+    uint32_t arrived = 0, first = 0;                  ///< threads waiting; the one that came first
+  };
+  std::vector<BlockBarrier> barriers;                 ///< one per block
   template <class F>
   void meet_warp(Thread& t, void* arg, F&& execute) {
     Meeting& m = meetings[t.warp()];
@@ -288,20 +338,31 @@ struct Block {
   // Asynchronous work. Agents of the happens-before order: threads, mbarriers (for the loads that complete on them;
   // clock = phase), matrix units of warpgroups (clock = wgmma group), threads as issuers of bulk stores (clock = bulk
   // group).
-  static constexpr uint32_t kMostMbarriers = 64, kMostBulkThreads = 32;
+  static constexpr uint32_t kMostMbarriers = 64, kMostBulkThreads = 32;  // of a block
   std::vector<Mbarrier> mbarriers;
-  std::array<NamedBarrier, 16> named;
-  std::vector<GroupMeeting> group_meetings;           ///< one per warpgroup
+  std::vector<NamedBarrier> named;                    ///< 16 of each block
+  std::vector<GroupMeeting> group_meetings;           ///< one per whole warpgroup
+  static constexpr uint32_t kNoGroup = ~uint32_t{0};
+  [[nodiscard]] uint32_t group_of(const Thread& t) const {
+    const uint32_t groups = launch.threads / kWarpgroup;
+    return t.local / kWarpgroup < groups ? t.rank * groups + t.local / kWarpgroup : kNoGroup;
+  }
+  [[nodiscard]] uint32_t first_of_group(uint32_t group) const {
+    const uint32_t groups = launch.threads / kWarpgroup;
+    return group / groups * launch.threads + group % groups * kWarpgroup;
+  }
   std::vector<std::deque<WgmmaOp>> wgmma;             ///< per warpgroup, in order
   std::vector<BulkLoad> loads;
   std::vector<BulkStore> stores;
   std::vector<uint32_t> bulk_threads;
-  [[nodiscard]] uint32_t mbarrier_agent(size_t i) const { return launch.threads + static_cast<uint32_t>(i); }
-  [[nodiscard]] uint32_t matrix_agent(uint32_t warpgroup) const { return launch.threads + kMostMbarriers + warpgroup; }
-  [[nodiscard]] uint32_t bulk_agent(size_t i) const {
-    return matrix_agent((launch.threads + kWarpgroup - 1) / kWarpgroup) + static_cast<uint32_t>(i);
+  [[nodiscard]] uint32_t mbarrier_agent(size_t i) const { return launch.all_threads() + static_cast<uint32_t>(i); }
+  [[nodiscard]] uint32_t matrix_agent(uint32_t warpgroup) const {
+    return launch.all_threads() + kMostMbarriers * launch.cluster + warpgroup;
   }
-  [[nodiscard]] uint32_t agents() const { return bulk_agent(kMostBulkThreads); }
+  [[nodiscard]] uint32_t bulk_agent(size_t i) const {
+    return matrix_agent(launch.threads / kWarpgroup * launch.cluster) + static_cast<uint32_t>(i);
+  }
+  [[nodiscard]] uint32_t agents() const { return bulk_agent(size_t{kMostBulkThreads} * launch.cluster); }
   void reset_async();
   void end_of_block();                                ///< what is in flight ends
   void check_matrix_exit(const Thread& t);
@@ -309,6 +370,7 @@ struct Block {
     if (!mbarriers.empty()) [[unlikely]] bad_if_mbarrier(t, addr, bytes);
   }
   void bad_if_mbarrier(const Thread& t, uint32_t addr, uint32_t bytes);
+  void check_mbarriers_of(const Thread& t, uint32_t addr, uint32_t bytes);  ///< unless the access is an arrival
   void finish(CpAsyncCopy& c);
   void finish_something();                            ///< lets some asynchronous work happen
   bool finish_bulk_load();                            ///< only that which may wake a thread; false if there is none
@@ -316,19 +378,22 @@ struct Block {
   void read_store(BulkStore& s);
   void finish_store(size_t i);
   void finish_wgmma(uint32_t warpgroup, uint32_t group, size_t at_most = ~size_t{0});
+  [[nodiscard]] Mbarrier& find_mbarrier(Thread& t, uint32_t addr);  ///< initialised, and the thread knows it
+  void arrive_mbarrier(Thread& t, Mbarrier& m, uint32_t bytes);
   void try_complete(Mbarrier& m);
   [[nodiscard]] std::string agent_text(const Access& a) const;
 
   template <class F>
   void meet_group(Thread& t, void* arg, F&& execute) {
-    GroupMeeting& m = group_meetings[t.id / kWarpgroup];
+    const uint32_t group = group_of(t), first = first_of_group(group);
+    GroupMeeting& m = group_meetings[group];
     arrive_group(t, m);
-    m.arg[t.id % kWarpgroup] = arg;
+    m.arg[t.local % kWarpgroup] = arg;
     if (++m.arrived < kWarpgroup) return park(t, WaitFor::Warpgroup);
     m.arrived = 0;
     execute(m.arg);
     for (uint32_t i = 0; i < kWarpgroup; ++i)
-      if (i != t.id % kWarpgroup) wake(threads[t.id / kWarpgroup * kWarpgroup + i]);
+      if (first + i != t.id) wake(threads[first + i]);
   }
   /// Threads that meet must be in the same operation; `group` names who meets.
   void check_same_operation(const Thread& t, const Thread& other, const char* group);
@@ -364,6 +429,7 @@ void add_math_symbols(std::vector<EmulationSymbol>& out);
 void add_mbarrier_symbols(std::vector<EmulationSymbol>& out);
 void add_bulk_symbols(std::vector<EmulationSymbol>& out);
 void add_wgmma_symbols(std::vector<EmulationSymbol>& out);
+void add_cluster_symbols(std::vector<EmulationSymbol>& out);
 #define TILE_EMU(name, op, function)                                     \
   EmulationSymbol {                                                      \
     name, reinterpret_cast<void*>(&Entry<DeviceOp::op, &function>::call) \

@@ -20,6 +20,7 @@ struct Access {
   uint16_t agent = kNobody;
   bool warp_wide : 1 = false;  ///< a read made by a whole warp in one instruction: all its lanes know it
   bool async : 1 = false;                             ///< through the asynchronous proxy
+  bool atomic : 1 = false;                            ///< conflicts with accesses that are not
   int8_t swizzle = -1;                                ///< layout of the tile that it belongs to, -1: not said
   bool operator==(const Access&) const = default;
 };

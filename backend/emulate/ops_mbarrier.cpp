@@ -6,7 +6,7 @@ namespace {
 
 void arrive_named(Block& b, Thread& t, uint32_t id, uint32_t count, bool waits) {
   if (id < 1 || id > 15) b.hazard(t, "there is no named barrier ", id, "; they are 1 to 15");
-  NamedBarrier& n = b.named[id];
+  NamedBarrier& n = b.named[t.rank * 16 + id];
   t.wait_for = id;
   if (count == 0 || count % 32 != 0 || count > b.launch.threads)
     b.hazard(t, "barrier ", id, " for ", count, " threads: not a multiple of 32 up to the block's ", b.launch.threads);
@@ -15,8 +15,8 @@ void arrive_named(Block& b, Thread& t, uint32_t id, uint32_t count, bool waits) 
     n.first = t.id;
     n.clocks = {};
   } else if (n.expected != count) {
-    b.hazard(t, "barrier ", id, ": thread ", t.id, " expects ", count, " threads, thread ", n.first, " expects ",
-             n.expected);
+    b.hazard(t, "barrier ", id, ": thread ", b.name(t), " expects ", count, " threads, thread ", b.name(n.first),
+             " expects ", n.expected);
   }
   bool seen = false;
   for (const auto& [warp, place] : n.places) {
@@ -51,22 +51,11 @@ void fence_async(Block& b, Thread& t) {
   if (b.options.hazards) b.order.fence_async(t.id);
 }
 
-Mbarrier& find(Block& b, Thread& t, uint32_t addr) {
-  b.check_shared(t, addr, 8, 8);
-  for (auto& m : b.mbarriers) {
-    if (m.addr != addr) continue;
-    if (b.options.hazards && !b.order.knows(t.id, {m.init_clock, m.site, static_cast<uint16_t>(m.init_thread)}))
-      b.hazard(t, "nothing orders this after the initialisation of the mbarrier at ", shared_text(addr), " by thread ",
-               m.init_thread);
-    return m;
-  }
-  b.hazard(t, "no mbarrier is initialised at ", shared_text(addr));
-}
 
 void mbarrier_init(Block& b, Thread& t, uint32_t addr, uint32_t count) {
-  b.check_shared(t, addr, 8, 8);
+  addr = b.own_shared(t, addr, 8, 8);
   b.bad_if_mbarrier(t, addr, 8);
-  if (b.mbarriers.size() == Block::kMostMbarriers)
+  if (b.mbarriers.size() == size_t{Block::kMostMbarriers} * b.launch.cluster)
     b.hazard(t, "more than ", Block::kMostMbarriers, " mbarriers in a block");
   if (count == 0 || count >= 1u << 20) b.hazard(t, "an mbarrier for ", count, " arrivals");
   if (b.options.hazards) {
@@ -84,38 +73,64 @@ void mbarrier_init(Block& b, Thread& t, uint32_t addr, uint32_t count) {
 }
 
 void mbarrier_arrive(Block& b, Thread& t, uint32_t addr, uint32_t bytes) {
-  Mbarrier& m = find(b, t, addr);
-  if (m.pending == 0)
-    b.hazard(t, "the mbarrier at ", shared_text(addr), " has all ", m.count, " arrivals of phase ", m.phase,
-             " already");
-  m.tx += bytes;
-  --m.pending;
-  if (b.options.hazards) b.order.release(t.id, m.arrivals);
-  b.try_complete(m);
-  if (b.failed) throw Stop{};
+  b.arrive_mbarrier(t, b.find_mbarrier(t, b.own_shared(t, addr, 8, 8)), bytes);
+}
+
+/// On an mbarrier of any block of the cluster.
+void arrive_cluster(Block& b, Thread& t, uint32_t addr, uint32_t bytes) {
+  Mbarrier& m = b.find_mbarrier(t, b.cluster_shared(t, addr, 8, 8));
+  if (m.addr / b.launch.window() != t.rank) m.from_others = m.phase + 1;
+  b.arrive_mbarrier(t, m, bytes);
 }
 
 /// Takes the number of the phase, not its parity as the instruction does: so a wait that the parity would let pass too
 /// early, or not at all, is seen.
-void mbarrier_wait(Block& b, Thread& t, uint32_t addr, uint32_t phase) {
-  Mbarrier& m = find(b, t, addr);
+void mbarrier_wait(Block& b, Thread& t, uint32_t addr, uint32_t phase, uint32_t cluster) {
+  addr = b.own_shared(t, addr, 8, 8);
+  Mbarrier& m = b.find_mbarrier(t, addr);
+  const auto pass = [&] {
+    if (b.options.hazards && !cluster && m.from_others == phase + 1)
+      b.hazard(t, "waits with the scope of the block for the mbarrier at ", b.shared_text(addr), ", at which threads of another block arrived");
+  };
   if (m.phase < phase)
-    b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", shared_text(addr), ", which is in phase ", m.phase,
+    b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", b.shared_text(addr), ", which is in phase ", m.phase,
              ": the parity lets it pass at once");
   if (m.phase > phase + 1)
-    b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", shared_text(addr), ", which is in phase ", m.phase,
+    b.hazard(t, "waits for phase ", phase, " of the mbarrier at ", b.shared_text(addr), ", which is in phase ", m.phase,
              " already: the parity blocks it");
   if (m.phase > phase) {
     if (b.options.hazards) b.order.acquire(t.id, m.done);
-    return;
+    return pass();
   }
   t.wait_for = static_cast<uint32_t>(&m - b.mbarriers.data());
   t.wait_phase = phase;
   m.waiting.push_back(t.id);
   b.park(t, WaitFor::Mbarrier);
+  pass();
 }
 
 }  // namespace
+
+Mbarrier& Block::find_mbarrier(Thread& t, uint32_t addr) {
+  for (auto& m : mbarriers) {
+    if (m.addr != addr) continue;
+    if (options.hazards && !order.knows(t.id, {m.init_clock, m.site, static_cast<uint16_t>(m.init_thread)}))
+      hazard(t, "nothing orders this after the initialisation of the mbarrier at ", shared_text(addr), " by thread ",
+             name(m.init_thread));
+    return m;
+  }
+  hazard(t, "no mbarrier is initialised at ", shared_text(addr));
+}
+
+void Block::arrive_mbarrier(Thread& t, Mbarrier& m, uint32_t bytes) {
+  if (m.pending == 0)
+    hazard(t, "the mbarrier at ", shared_text(m.addr), " has all ", m.count, " arrivals of phase ", m.phase, " already");
+  m.tx += bytes;
+  --m.pending;
+  if (options.hazards) order.release(t.id, m.arrivals);
+  try_complete(m);
+  if (failed) throw Stop{};
+}
 
 void Block::bad_if_mbarrier(const Thread& t, uint32_t addr, uint32_t bytes) {
   for (const auto& m : mbarriers)
@@ -152,6 +167,7 @@ void add_mbarrier_symbols(std::vector<EmulationSymbol>& out) {
       TILE_EMU("emu_fence_async", FenceAsync, fence_async),
       TILE_EMU("emu_mbarrier_init", MbarrierInit, mbarrier_init),
       TILE_EMU("emu_mbarrier_arrive", MbarrierArrive, mbarrier_arrive),
+      TILE_EMU("emu_mbarrier_arrive_cluster", ArriveCluster, arrive_cluster),
       TILE_EMU("emu_mbarrier_wait", MbarrierWait, mbarrier_wait),
   });
 }

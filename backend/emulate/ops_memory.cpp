@@ -1,11 +1,9 @@
 // Loads, stores, atomics, fences and cp.async. A load or store checks and gives the host address; compiled code then
 // does the access.
-#include <bit>
-#include <cmath>
 #include <cstring>
 
+#include "backend/emulate/atomics.h"
 #include "backend/emulate/block.h"
-#include "vm/base/numeric.h"
 
 namespace tile::emu {
 namespace {
@@ -17,7 +15,7 @@ std::byte* nowhere(Block& b) {
 
 std::byte* load_shared(Block& b, Thread& t, uint32_t addr, uint32_t bytes, uint32_t pred) {
   if (!pred) return nowhere(b);
-  b.check_shared(t, addr, bytes, bytes);
+  addr = b.own_shared(t, addr, bytes, bytes);
   b.check_mbarriers(t, addr, bytes);
   if (b.options.hazards) {
     Observer by(b.order, t.id);
@@ -28,7 +26,7 @@ std::byte* load_shared(Block& b, Thread& t, uint32_t addr, uint32_t bytes, uint3
 
 std::byte* store_shared(Block& b, Thread& t, uint32_t addr, uint32_t bytes, uint32_t pred) {
   if (!pred) return nowhere(b);
-  b.check_shared(t, addr, bytes, bytes);
+  addr = b.own_shared(t, addr, bytes, bytes);
   b.check_mbarriers(t, addr, bytes);
   if (b.options.hazards) {
     Observer by(b.order, t.id);
@@ -45,81 +43,12 @@ std::byte* store_global(Block& b, Thread& t, uint64_t addr, uint32_t bytes, uint
   return pred ? b.global(t, addr, bytes, true) : nowhere(b);
 }
 
-// --- atomics: real ones, since blocks run on several OS threads. All are sequentially consistent, the strongest order
-// ---
-
-/// Kinds as backend/ptx/device.h numbers them (RmwOp).
-enum Rmw : uint32_t { kAnd, kOr, kXor, kAdd, kAddF, kMax, kMin, kUMax, kUMin, kXchg, kMaxF, kMinF };
-
-float add_f16(float x, float y) {
-  return x + y;
-}  // the f32 sum of two f16 or bf16 is rounded to them as the exact sum is
-
-uint64_t float_rmw(uint32_t op, uint32_t bits, bool is_bf16, uint64_t x, uint64_t y) {
-  if (bits == 64) {
-    const double a = double_of(x), c = double_of(y);
-    return double_bits(op == kAddF ? a + c : op == kMaxF ? std::fmax(a, c) : std::fmin(a, c));
-  }
-  if (bits == 32) {
-    const float a = float_of(static_cast<uint32_t>(x)), c = float_of(static_cast<uint32_t>(y));
-    return float_bits(op == kAddF ? a + c : op == kMaxF ? std::fmax(a, c) : std::fmin(a, c));
-  }
-  const auto wide = [&](uint64_t v) {
-    return is_bf16 ? bf16_to_f32(static_cast<uint16_t>(v)) : f16_to_f32(static_cast<uint16_t>(v));
-  };
-  const float a = wide(x), c = wide(y),
-              r = op == kAddF   ? add_f16(a, c)
-                  : op == kMaxF ? std::fmax(a, c)
-                                : std::fmin(a, c);
-  return is_bf16 ? f32_to_bf16(r) : f32_to_f16(r);
-}
-
-template <class U>
-U apply(uint32_t op, bool is_bf16, U x, U y) {
-  using S = std::make_signed_t<U>;
-  switch (op) {
-    case kAnd: return x & y;
-    case kOr: return x | y;
-    case kXor: return x ^ y;
-    case kAdd: return static_cast<U>(x + y);
-    case kMax: return static_cast<S>(x) > static_cast<S>(y) ? x : y;
-    case kMin: return static_cast<S>(x) < static_cast<S>(y) ? x : y;
-    case kUMax: return x > y ? x : y;
-    case kUMin: return x < y ? x : y;
-    case kXchg: return y;
-    default: return static_cast<U>(float_rmw(op, sizeof(U) * 8, is_bf16, x, y));
-  }
-}
-
-template <class U>
-uint64_t rmw(std::byte* p, uint32_t op, bool is_bf16, uint64_t value) {
-  auto* at = reinterpret_cast<U*>(p);
-  const U operand = static_cast<U>(value);
-  U old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-  while (!__atomic_compare_exchange_n(at, &old, apply<U>(op, is_bf16, old, operand), false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST)) {
-  }
-  return old;
-}
-
-template <class U>
-uint64_t cas(std::byte* p, uint64_t expected, uint64_t desired) {
-  U old = static_cast<U>(expected);
-  __atomic_compare_exchange_n(reinterpret_cast<U*>(p), &old, static_cast<U>(desired), false, __ATOMIC_SEQ_CST,
-                              __ATOMIC_SEQ_CST);
-  return old;
-}
-
 uint64_t atomic_rmw(Block& b, Thread& t, uint32_t op, uint32_t bits, uint32_t is_bf16, uint64_t value, uint64_t addr,
                     uint32_t pred) {
   if (!pred) return 0;
   std::byte* p = b.global(t, addr, bits / 8, true);
-  switch (bits) {
-    case 16: return rmw<uint16_t>(p, op, is_bf16 != 0, value);
-    case 32: return rmw<uint32_t>(p, op, is_bf16 != 0, value);
-    case 64: return rmw<uint64_t>(p, op, is_bf16 != 0, value);
-    default: b.hazard(t, "no atomic operation has ", bits, " bits");
-  }
+  if (bits != 16 && bits != 32 && bits != 64) b.hazard(t, "no atomic operation has ", bits, " bits");
+  return rmw(p, op, bits, is_bf16 != 0, value);
 }
 
 uint64_t atomic_cas(Block& b, Thread& t, uint32_t bits, uint64_t expected, uint64_t desired, uint64_t addr,
@@ -140,7 +69,7 @@ void fence(Block&, Thread&) { std::atomic_thread_fence(std::memory_order_seq_cst
 
 void cp_async(Block& b, Thread& t, uint32_t addr, uint64_t from, uint32_t bytes, uint32_t size, uint32_t pred) {
   if (!pred) return;
-  b.check_shared(t, addr, bytes, bytes);
+  addr = b.own_shared(t, addr, bytes, bytes);
   b.check_mbarriers(t, addr, bytes);
   if (size > bytes) b.hazard(t, "copies ", size, " bytes into ", bytes);
   // Memory beyond `size` is not touched; the address is a multiple of `bytes` all the same.

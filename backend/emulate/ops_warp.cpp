@@ -8,26 +8,34 @@ namespace tile::emu {
 namespace {
 
 void poll(Block&, Thread&) {}  // the operation's frame counts it
-uint32_t thread_id(Block&, Thread& t) { return t.id; }
-uint32_t block_id(Block& b, Thread&, uint32_t axis) { return b.index[axis]; }
+uint32_t thread_id(Block&, Thread& t) { return t.local; }
+uint32_t block_id(Block& b, Thread& t, uint32_t axis) { return b.index[axis] + (axis == 0 ? t.rank : 0); }
 uint32_t grid_size(Block& b, Thread&, uint32_t axis) { return b.launch.grid[axis]; }
 
 void barrier(Block& b, Thread& t) {
-  if (b.barrier_arrived == 0) {
-    b.barrier_first = t.id;
-  } else if (const Thread& other = b.threads[b.barrier_first]; other.pc != t.pc) {
+  Block::BlockBarrier& m = b.barriers[t.rank];
+  if (m.arrived == 0) {
+    m.first = t.id;
+  } else if (const Thread& other = b.threads[m.first]; other.pc != t.pc) {
     Failure f{Code::I0002,
               t.site,
-              text("divergent barrier: thread ", t.id, " is here, thread ", other.id, " waits in another barrier"),
+              text("divergent barrier: thread ", b.name(t), " is here, thread ", b.name(other), " waits in another barrier"),
               {}};
-    f.notes.push_back({other.site, text("the barrier in which thread ", other.id, " waits")});
+    f.notes.push_back({other.site, text("the barrier in which thread ", b.name(other), " waits")});
     b.fail(std::move(f));
   }
-  if (++b.barrier_arrived < b.launch.threads) return b.park(t, WaitFor::Barrier);
-  b.barrier_arrived = 0;
-  if (b.options.hazards) b.order.barrier();
-  for (auto& w : b.threads)
-    if (w.id != t.id) b.wake(w);
+  if (++m.arrived < b.launch.threads) return b.park(t, WaitFor::Barrier);
+  m.arrived = 0;
+  const uint32_t first = t.rank * b.launch.threads, end = first + b.launch.threads;
+  if (b.options.hazards && b.launch.cluster == 1) {
+    b.order.barrier();
+  } else if (b.options.hazards) {
+    Clocks all;
+    for (uint32_t id = first; id < end; ++id) b.order.release(id, all);
+    for (uint32_t id = first; id < end; ++id) b.order.acquire(id, all);
+  }
+  for (uint32_t id = first; id < end; ++id)
+    if (id != t.id) b.wake(b.threads[id]);
 }
 
 // A barrier of the warp. Lanes also learn of each other's accesses.
@@ -99,7 +107,7 @@ struct LdmatrixArgs {
 /// Lane i gives the address of row i % 8 of matrix i / 8; lane l receives of matrix j the two 16-bit elements 2 (l %
 /// 4), +1 of row l / 4, or with `transpose` rows 2 (l % 4), +1 of column l / 4.
 void ldmatrix(Block& b, Thread& t, uint32_t matrices, uint32_t transpose, uint32_t addr, uint32_t* out) {
-  if (t.lane() < matrices * 8) b.check_shared(t, addr, 16, 16);
+  if (t.lane() < matrices * 8) addr = b.own_shared(t, addr, 16, 16);
   LdmatrixArgs args{addr, out};
   b.meet_warp(t, &args, [&](std::array<void*, 32>& all) {
     const auto lane = [&](uint32_t l) -> LdmatrixArgs& { return *static_cast<LdmatrixArgs*>(all[l]); };
@@ -134,7 +142,7 @@ struct StmatrixArgs {
 
 /// The inverse of ldmatrix.
 void stmatrix(Block& b, Thread& t, uint32_t matrices, uint32_t transpose, uint32_t addr, const uint32_t* in) {
-  if (t.lane() < matrices * 8) b.check_shared(t, addr, 16, 16);
+  if (t.lane() < matrices * 8) addr = b.own_shared(t, addr, 16, 16);
   StmatrixArgs args{addr, in};
   b.meet_warp(t, &args, [&](std::array<void*, 32>& all) {
     const auto lane = [&](uint32_t l) -> StmatrixArgs& { return *static_cast<StmatrixArgs*>(all[l]); };

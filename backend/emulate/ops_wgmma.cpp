@@ -27,14 +27,14 @@ void check_operand(Block& b, Thread& t, const char* name, uint64_t bits, bool mn
                    unsigned element_bytes, uint32_t group) {
   const MatrixDescriptor d(bits);
   if (d.base_offset != 0) b.hazard(t, "operand ", name, ": the descriptor's base offset is not 0");
-  const uint32_t warpgroup = t.id / kWarpgroup;
-  Observer by(b.order, warpgroup * kWarpgroup, kWarpgroup);
+  const uint32_t warpgroup = b.group_of(t);
+  Observer by(b.order, b.first_of_group(warpgroup), kWarpgroup);
   Access who{group, t.site, static_cast<uint16_t>(b.matrix_agent(warpgroup))};
   who.async = true;
   who.swizzle = static_cast<int8_t>(d.swizzle);
   each_chunk(d, mn_major, rows, element_bytes, [&](uint32_t addr, unsigned, unsigned) {
-    b.check_shared(t, addr, 16, 16);
-    if (b.options.hazards) b.report(t, b.shadow.read(by, addr, 16, who));
+    const uint32_t at = b.own_shared(t, addr, 16, 16);
+    if (b.options.hazards) b.report(t, b.shadow.read(by, at, 16, who));
   });
 }
 
@@ -46,7 +46,7 @@ void wgmma(Block& b, Thread& t, uint32_t kind, uint32_t n, uint32_t flags, void*
   if (kind == kF64 || kind > kF8F32 || n < 8 || n > 256 || n % 8 != 0) b.hazard(t, "no wgmma has this shape");
   if ((args.shape.a_mn || args.shape.b_mn) && args.shape.element_bytes() != 2)
     b.hazard(t, "only 16-bit operands can be MN-major");
-  if (t.id / kWarpgroup >= b.group_meetings.size()) b.hazard(t, "by threads that are not a whole warpgroup");
+  if (b.group_of(t) == Block::kNoGroup) b.hazard(t, "by threads that are not a whole warpgroup");
   if (!t.wg_fenced) b.hazard(t, "accumulators were touched since the last wgmma fence");
   t.wg_open = true;
   const uint32_t group = t.wg_committed + 1;
@@ -63,7 +63,7 @@ void wgmma(Block& b, Thread& t, uint32_t kind, uint32_t n, uint32_t flags, void*
     for (size_t i = 0; i < all.size(); ++i) {
       const auto& a = *static_cast<const Arguments*>(all[i]);
       if (a.a != desc_a || a.b != desc_b || a.scale != args.scale || a.thread->wg_committed + 1 != group)
-        b.hazard(t, "threads ", t.id, " and ", a.thread->id,
+        b.hazard(t, "threads ", b.name(t), " and ", b.name(*a.thread),
                  " differ in descriptors, in scale-d or in committed groups");
       op.d[i] = a.d;
       if (a.a_registers) op.a_registers.insert(op.a_registers.end(), a.a_registers, a.a_registers + 4);
@@ -71,18 +71,18 @@ void wgmma(Block& b, Thread& t, uint32_t kind, uint32_t n, uint32_t flags, void*
     const unsigned eb = args.shape.element_bytes();
     if (!a_registers) check_operand(b, t, "A", desc_a, args.shape.a_mn, 64, eb, group);
     check_operand(b, t, "B", desc_b, args.shape.b_mn, n, eb, group);
-    b.wgmma[t.id / kWarpgroup].push_back(std::move(op));
-    if (b.at_once(3)) b.finish_wgmma(t.id / kWarpgroup, group);
+    b.wgmma[b.group_of(t)].push_back(std::move(op));
+    if (b.at_once(3)) b.finish_wgmma(b.group_of(t), group);
   });
 }
 
 void wait(Block& b, Thread& t, uint32_t pending) {
   if (t.wg_open) b.hazard(t, "wgmma was issued since the last commit, which this wait cannot cover");
-  if (t.id / kWarpgroup >= b.group_meetings.size()) b.hazard(t, "by threads that are not a whole warpgroup");
+  if (b.group_of(t) == Block::kNoGroup) b.hazard(t, "by threads that are not a whole warpgroup");
   const uint32_t group = t.wg_committed - std::min(t.wg_committed, pending);
-  b.finish_wgmma(t.id / kWarpgroup, group);
+  b.finish_wgmma(b.group_of(t), group);
   t.wg_waited = std::max(t.wg_waited, group);
-  if (b.options.hazards) b.order.learn(t.id, b.matrix_agent(t.id / kWarpgroup), t.wg_waited);
+  if (b.options.hazards) b.order.learn(t.id, b.matrix_agent(b.group_of(t)), t.wg_waited);
 }
 
 /// Before ordinary code reads or writes an accumulator.
@@ -95,7 +95,7 @@ void touch(Block& b, Thread& t, const void* d) {
 
 void max_registers(Block& b, Thread& t, uint32_t n) {
   if (n % 8 != 0 || n < 24 || n > 256) b.hazard(t, n, " registers: not a multiple of 8 in 24..256");
-  if (t.id / kWarpgroup >= b.group_meetings.size()) b.hazard(t, "by threads that are not a whole warpgroup");
+  if (b.group_of(t) == Block::kNoGroup) b.hazard(t, "by threads that are not a whole warpgroup");
   b.meet_group(t, nullptr, [](std::array<void*, kWarpgroup>&) {});
 }
 
@@ -113,7 +113,7 @@ void Block::finish_wgmma(uint32_t warpgroup, uint32_t group, size_t at_most) {
   auto& queue = wgmma[warpgroup];
   for (; !queue.empty() && queue.front().group <= group && at_most != 0; --at_most) {
     const WgmmaOp& op = queue.front();
-    execute_wgmma(op.shape, op.scale, shared, op.a, op.a_registers.empty() ? nullptr : op.a_registers.data(), op.b,
+    execute_wgmma(op.shape, op.scale, shared + threads[first_of_group(warpgroup)].base, op.a, op.a_registers.empty() ? nullptr : op.a_registers.data(), op.b,
                   op.d);
     queue.pop_front();
   }
@@ -124,7 +124,7 @@ void Block::check_matrix_exit(const Thread& t) {
   if (t.bulk_issued > t.bulk_waited)
     fail({Code::I0002,
           t.bulk_site,
-          text("bulk store by thread ", t.id, ": the thread ends without waiting for it to be read"),
+          text("bulk store by thread ", name(t), ": the thread ends without waiting for it to be read"),
           {}});
 }
 

@@ -1,6 +1,7 @@
 // Texts of failures.
 #include <cstdio>
 #include <map>
+#include <tuple>
 
 #include "backend/emulate/block.h"
 
@@ -32,37 +33,41 @@ std::string hex(uint64_t v) {
 
 void Block::deadlock() {
   // Threads by what they wait for: kind of operation and place in the code.
-  std::map<std::pair<const void*, bool>, std::vector<uint32_t>> groups;
-  for (const auto& t : threads) groups[{t.done ? nullptr : t.pc, t.done}].push_back(t.id);
+  std::map<std::tuple<const void*, bool, uint32_t>, std::vector<uint32_t>> groups;
+  for (const auto& t : threads) groups[{t.done ? nullptr : t.pc, t.done, t.rank}].push_back(t.id);
   Failure f;
   f.message = "deadlock: no thread of the block can go on";
   size_t most = 0;
-  for (const auto& [key, ids] : groups) {
+  for (auto& [key, ids] : groups) {
     const Thread& t = threads[ids.front()];
+    const std::string of = launch.cluster > 1 ? text(" of block ", t.rank) : std::string();
+    for (uint32_t& id : ids) id = threads[id].local;
     std::string lacks;
     if (t.wait == WaitFor::Mbarrier) {
       const Mbarrier& m = mbarriers[t.wait_for];
       lacks = text(", for phase ", t.wait_phase, " of the mbarrier at ", shared_text(m.addr), ", which lacks ",
                    m.pending, " of ", m.count, " arrivals and ", m.tx, " bytes");
     } else if (t.wait == WaitFor::NamedBarrier) {
-      const NamedBarrier& n = named[t.wait_for];
+      const NamedBarrier& n = named[t.rank * 16 + t.wait_for];
       lacks = text(", barrier ", t.wait_for, ", at which ", n.arrived, " of ", n.expected, " threads arrived");
+    } else if (t.wait == WaitFor::Cluster) {
+      lacks = text(", at which ", cluster.missing, " threads of the cluster have not arrived");
     }
     if (t.done) {
-      f.notes.push_back({kNone, text(ids.size(), " threads have ended: ", ranges(ids))});
+      f.notes.push_back({kNone, text(ids.size(), " threads have ended: ", ranges(ids), of)});
       continue;
     }
-    f.notes.push_back({t.site, text(ids.size(), " threads wait in ", op_name(t.op), ": ", ranges(ids), lacks)});
+    f.notes.push_back({t.site, text(ids.size(), " threads wait in ", op_name(t.op), ": ", ranges(ids), of, lacks)});
     if (ids.size() > most) most = ids.size(), f.site = t.site;
   }
   record(std::move(f));
 }
 
 void Block::arrive_warp(Thread& t, Meeting& m) {
-  if (t.warp() * 32 + 32 > launch.threads) hazard(t, "warp ", t.warp(), " has fewer than 32 lanes");
+  if (t.local / 32 * 32 + 32 > launch.threads) hazard(t, "warp ", t.warp(), " has fewer than 32 lanes");
   if (m.arrived == 0) {
     for (uint32_t l = 0; l < 32; ++l)
-      if (threads[t.warp() * 32 + l].done) hazard(t, "by part of a warp: thread ", t.warp() * 32 + l, " has ended");
+      if (threads[t.warp() * 32 + l].done) hazard(t, "by part of a warp: thread ", name(t.warp() * 32 + l), " has ended");
     m.first = t.id;
     return;
   }
@@ -73,10 +78,10 @@ void Block::check_same_operation(const Thread& t, const Thread& other, const cha
   if (other.pc == t.pc) return;
   Failure f{Code::I0002,
             t.site,
-            text(op_name(t.op), " by part of a ", group, ": thread ", t.id, " is here, thread ", other.id,
+            text(op_name(t.op), " by part of a ", group, ": thread ", name(t), " is here, thread ", name(other),
                  " waits in another operation"),
             {}};
-  f.notes.push_back({other.site, text(op_name(other.op), " in which thread ", other.id, " waits")});
+  f.notes.push_back({other.site, text(op_name(other.op), " in which thread ", name(other), " waits")});
   fail(std::move(f));
 }
 
@@ -89,7 +94,7 @@ void Block::bad_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t 
 }
 
 void Block::bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writes) {
-  const std::string who = text(" (", op_name(t.op), " by thread ", t.id, ")");
+  const std::string who = text(" (", op_name(t.op), " by thread ", name(t), ")");
   if (!launch.memory->resolve(addr, bytes))
     fail({Code::T0101,
           t.site,
@@ -102,15 +107,21 @@ void Block::bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writ
 }
 
 std::string Block::agent_text(const Access& a) const {
-  if (a.agent < launch.threads) return text("thread ", a.agent);
+  if (a.agent < launch.all_threads()) return text("thread ", name(a.agent));
   if (a.agent < matrix_agent(0))
     return text("a bulk copy that completes phase ", a.clock - 1, " of the mbarrier at ",
-                shared_text(mbarriers[a.agent - launch.threads].addr));
+                shared_text(mbarriers[a.agent - launch.all_threads()].addr));
   if (a.agent < bulk_agent(0)) return text("warpgroup ", a.agent - matrix_agent(0), "'s wgmma group ", a.clock);
-  return text("a bulk store of group ", a.clock, " of thread ", bulk_threads[a.agent - bulk_agent(0)]);
+  return text("a bulk store of group ", a.clock, " of thread ", name(bulk_threads[a.agent - bulk_agent(0)]));
 }
 
-std::string shared_text(uint32_t addr) { return text("byte ", int64_t{addr} - kEmulatedSharedBase); }
+std::string Block::name(const Thread& t) const { return launch.cluster > 1 ? text(t.local, " of block ", t.rank) : text(t.local); }
+
+std::string Block::shared_text(uint32_t addr) const {
+  const uint32_t window = launch.window();
+  if (launch.cluster == 1) return text("byte ", int64_t{addr} - kEmulatedSharedBase);
+  return text("byte ", int64_t{addr % window} - kEmulatedSharedBase, " of block ", addr / window);
+}
 
 void Block::conflict(const Thread& t, const Conflict& c) {
   const char* what = "";
@@ -123,11 +134,11 @@ void Block::conflict(const Thread& t, const Conflict& c) {
     case Hazard::WriteOfWrite: what = " is overwritten, and nothing orders this after the other write"; break;
     case Hazard::NotFenced: what = ": no fence makes what was written visible to the asynchronous proxy"; break;
     case Hazard::WrongSwizzle: what = " was written in another swizzle than that of the descriptor"; break;
-    default: hazard(t, "shared byte ", c.addr - kEmulatedSharedBase, " is read but was never written");
+    default: hazard(t, "shared ", shared_text(c.addr), " is read but was never written");
   }
   Failure f{Code::I0002,
             t.site,
-            text(op_name(t.op), " by thread ", t.id, ": shared byte ", c.addr - kEmulatedSharedBase, what),
+            text(op_name(t.op), " by thread ", name(t), ": shared ", shared_text(c.addr), what),
             {}};
   f.notes.push_back(
       {c.other.site, text(other, agent_text(c.other), c.other.clock == kInFlight ? ", still in flight" : "")});

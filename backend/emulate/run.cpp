@@ -38,6 +38,7 @@ std::vector<EmulationSymbol> emulation_symbols() {
   emu::add_mbarrier_symbols(out);
   emu::add_bulk_symbols(out);
   emu::add_wgmma_symbols(out);
+  emu::add_cluster_symbols(out);
   return out;
 }
 
@@ -54,7 +55,7 @@ constexpr size_t kMostFibers = 16384;
 
 struct Shared {
   Launch launch;
-  uint64_t blocks = 0;
+  uint64_t blocks = 0;                       // or clusters
   std::atomic<uint64_t> next{0}, done{0}, operations{0}, switches{0};
   std::mutex mutex;                          // guards what follows
   bool failed = false, no_memory = false;
@@ -64,7 +65,7 @@ struct Shared {
 
 void work(Shared& s, bool report) {
   size_t bytes = s.launch.kernel->frame_bytes() + kRuntimeStack;
-  auto stacks = emu::StackPool::instance().take(s.launch.threads, bytes);
+  auto stacks = emu::StackPool::instance().take(s.launch.all_threads(), bytes);
   if (stacks.empty()) {
     const std::lock_guard lock(s.mutex);
     s.no_memory = true;
@@ -79,12 +80,12 @@ void work(Shared& s, bool report) {
         s.launch.stop.store(true);
         if (!block.failed) break;
         const std::lock_guard lock(s.mutex);
-        if (!s.failed || at < s.failed_block) s.failure = std::move(block.failure), s.failed_block = at;
+        if (!s.failed || at < s.failed_block) s.failure = std::move(block.failure), s.failed_block = at;  // number of the cluster
         s.failed = true;
         break;
       }
-      const uint64_t done = s.done.fetch_add(1) + 1;
-      if (report && s.launch.options->progress) s.launch.options->progress(done, s.blocks);
+      const uint64_t done = s.done.fetch_add(s.launch.cluster) + s.launch.cluster;
+      if (report && s.launch.options->progress) s.launch.options->progress(done, s.blocks * s.launch.cluster);
     }
     s.operations += block.operations;
     s.switches += block.switches;
@@ -121,11 +122,15 @@ Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint3
   s.launch.options = &options;
   s.launch.threads = k.threads;
   s.launch.shared_bytes = k.shared_bytes;
-  s.blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+  // As a launch does: a grid that the cluster does not divide has none.
+  if (k.cluster > 1 && grid[0] % k.cluster == 0) s.launch.cluster = k.cluster;
+  s.blocks = uint64_t{grid[0]} / s.launch.cluster * grid[1] * grid[2];
+  if (s.launch.cluster > 16 || (s.launch.cluster > 1 && k.threads % 32 != 0))
+    return diags.error(Code::I0001, {}, "a cluster of " + std::to_string(s.launch.cluster) + " blocks of " + std::to_string(k.threads) + " threads; 2 to 16 blocks of whole warps are possible");
   if (k.threads == 0 || k.threads > 1024)
     return diags.error(Code::I0001, {}, "a block of " + std::to_string(k.threads) + " threads; 1 to 1024 are possible");
   uint64_t workers = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-  workers = std::max<uint64_t>(1, std::min({workers, s.blocks, uint64_t{kMostFibers / k.threads}}));
+  workers = std::max<uint64_t>(1, std::min({workers, s.blocks, uint64_t{kMostFibers / s.launch.all_threads()}}));
   std::vector<std::thread> others;
   for (uint64_t i = 1; i < workers; ++i) {
     try {
@@ -139,11 +144,12 @@ Result<EmulateStats> run_emulated(const EmulatedKernel& kernel, std::array<uint3
 
   if (s.failed) {
     const auto& f = s.failure;
-    const uint64_t b = s.failed_block;
     if (f.code == Code::E0903) return diags.error(f.code, {}, "no memory for the emulation");
     Diagnostic d{f.code, place_of(module, function, f.site), f.message, {}, {}, {}};
     if (options.trap_text && code_info(f.code).cls == FailureClass::Trap && f.trapped)
       d.message = options.trap_text(f.code, f.site);
+    const uint64_t clusters = grid[0] / s.launch.cluster, row = s.failed_block / clusters;
+    const uint64_t b = row * grid[0] + s.failed_block % clusters * s.launch.cluster + f.rank;
     const auto& g = options.shown_grid[0] ? options.shown_grid : grid;
     d.message += ", in block (" + std::to_string(b % g[0]) + ", " + std::to_string(b / g[0] % g[1]) + ", " +
                  std::to_string(b / g[0] / g[1]) + ")";

@@ -71,31 +71,38 @@ const char* op_name(DeviceOp op) {
 Block::Block(Launch& l, const std::vector<char*>& s, size_t bytes)
     : launch(l), options(*l.options), stacks(s), stack_bytes(bytes) {
   constexpr size_t kAlign = 1024;
-  storage = std::make_unique<std::byte[]>(size_t{kEmulatedSharedBase} + l.shared_bytes + kAlign);
+  storage = std::make_unique<std::byte[]>(size_t{l.window()} * l.cluster + kAlign);
   shared =
       reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(storage.get()) + kAlign - 1) & ~uintptr_t{kAlign - 1});
-  threads.resize(l.threads);
-  ready.resize(std::bit_ceil(l.threads));
-  meetings.resize((l.threads + 31) / 32);
+  threads.resize(l.all_threads());
+  ready.resize(std::bit_ceil(l.all_threads()));
+  meetings.resize((l.all_threads() + 31) / 32);
+  barriers.resize(l.cluster);
+  named.resize(size_t{16} * l.cluster);
 }
 
 bool Block::run(uint64_t linear) {
-  const auto& g = launch.grid;
-  index[0] = static_cast<uint32_t>(linear % g[0]);
+  const std::array<uint32_t, 3> g = {launch.grid[0] / launch.cluster, launch.grid[1], launch.grid[2]};
+  index[0] = static_cast<uint32_t>(linear % g[0]) * launch.cluster;
   index[1] = static_cast<uint32_t>(linear / g[0] % g[1]);
   index[2] = static_cast<uint32_t>(linear / g[0] / g[1]);
   random_state = (options.seed * 0x9E3779B97F4A7C15u + linear + 1) * 0xD1342543DE82EF95u | 1;
-  fuel = options.fuel ? options.fuel : ~uint64_t{0};
-  std::memset(shared + kEmulatedSharedBase, 0xCD, launch.shared_bytes);
+  fuel = options.fuel ? options.fuel * launch.cluster : ~uint64_t{0};
+  std::memset(shared, 0xCD, size_t{launch.window()} * launch.cluster);
   if (options.hazards) {
-    order.reset(launch.threads, agents());
-    shadow.reset(kEmulatedSharedBase + launch.shared_bytes);
+    order.reset(launch.all_threads(), agents());
+    shadow.reset(launch.window() * launch.cluster);
   }
   ready_head = ready_count = 0;
-  for (uint32_t id = 0; id < launch.threads; ++id) {
+  for (uint32_t id = 0; id < launch.all_threads(); ++id) {
     Thread& t = threads[id];
     t.block = this;
     t.id = id;
+    t.local = id % launch.threads;
+    t.rank = id / launch.threads;
+    t.base = t.rank * launch.window();
+    t.cluster_phase = 0;
+    t.cluster_arrived = false;
     t.site = kNone;
     t.op = DeviceOp::Start;
     t.done = false;
@@ -109,9 +116,10 @@ bool Block::run(uint64_t linear) {
     wake(t);
   }
   for (auto& m : meetings) m.arrived = 0;
-  barrier_arrived = 0;
+  for (auto& m : barriers) m.arrived = 0;
   reset_async();
-  live = launch.threads;
+  running = 0;
+  live = cluster.missing = launch.all_threads();
   new_slice();
 
   while (live != 0) {
@@ -126,7 +134,7 @@ bool Block::run(uint64_t linear) {
     const auto slot = [&](uint32_t i) -> uint32_t& { return ready[(ready_head + i) & (ready.size() - 1)]; };
     if (options.policy != EmulateOptions::Early)
       std::swap(slot(0), slot(static_cast<uint32_t>(random() % ready_count)));
-    Thread& t = threads[slot(0)];
+    Thread& t = threads[running = slot(0)];
     ++ready_head;
     --ready_count;
     ++switches;
@@ -179,6 +187,7 @@ void Block::record(Failure f) {
   if (failed) return;
   failed = true;
   failure = std::move(f);
+  failure.rank = threads[running].rank;
 }
 
 void Block::exit(Thread& t) {
@@ -188,18 +197,21 @@ void Block::exit(Thread& t) {
     record(
         {Code::I0002,
          other.site,
-         text(op_name(other.op), " by part of a warp: thread ", other.id, " waits here, thread ", t.id, " has ended"),
+         text(op_name(other.op), " by part of a warp: thread ", name(other), " waits here, thread ", name(t), " has ended"),
          {}});
     throw Stop{};
   }
   if (options.hazards && !t.copies.empty())
     fail({Code::I0002,
           t.copies.front().site,
-          text("cp.async by thread ", t.id, ": the thread ends without waiting for it"),
+          text("cp.async by thread ", name(t), ": the thread ends without waiting for it"),
           {}});
   check_matrix_exit(t);
   t.done = true;
   --live;
+  if (t.cluster_arrived && t.cluster_phase == cluster.phase) return;
+  --cluster.missing;
+  complete_cluster_barrier();
 }
 
 }  // namespace tile::emu

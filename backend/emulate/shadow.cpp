@@ -62,23 +62,43 @@ Conflict Shadow::read_one(History& h, Observer& by, const Access& who) {
   if (who.async && !h.write.async && !by.sees(h.write)) return {Hazard::NotFenced, h.write, 0};
   if (who.swizzle >= 0 && h.write.swizzle >= 0 && who.swizzle != h.write.swizzle)
     return {Hazard::WrongSwizzle, h.write, 0};
+  if (h.more >= 0)
+    for (const auto& r : more_[static_cast<size_t>(h.more)])
+      if (r.atomic && !by.knows(r)) return {Hazard::ReadOfWrite, r, 0};
   for (auto& r : h.reads)
     if (r.agent == who.agent || r.agent == kNobody) return r = who, Conflict{};
   // A read that all these threads know can be forgotten: what is ordered after this read is ordered after that one.
   for (auto& r : h.reads)
     if (by.knows(r)) return r = who, Conflict{};
   if (order_.only_barriers()) return keep_two(h, who), Conflict{};
-  if (h.more >= 0) {
-    for (auto& r : more_[static_cast<size_t>(h.more)])
-      if (r.agent == who.agent || by.knows(r)) return r = who, Conflict{};
-  } else if (!free_more_.empty()) {
+  std::vector<Access>& rest = more(h);
+  for (auto& r : rest)
+    if (!r.atomic && (r.agent == who.agent || by.knows(r))) return r = who, Conflict{};
+  rest.push_back(who);
+  return {};
+}
+
+std::vector<Access>& Shadow::more(History& h) {
+  if (h.more < 0 && !free_more_.empty()) {
     h.more = free_more_.back();
     free_more_.pop_back();
-  } else {
+  } else if (h.more < 0) {
     h.more = static_cast<int32_t>(more_.size());
     more_.emplace_back();
   }
-  more_[static_cast<size_t>(h.more)].push_back(who);
+  return more_[static_cast<size_t>(h.more)];
+}
+
+Conflict Shadow::atomic_one(History& h, Observer& by, const Access& who) {
+  if (h.write.agent == kNobody) return {Hazard::Uninitialised, {}, 0};
+  if (!h.write.atomic && !by.knows(h.write)) return {Hazard::WriteOfWrite, h.write, 0};
+  for (const auto& r : h.reads)
+    if (r.agent != kNobody && !by.knows(r)) return {Hazard::WriteOfRead, r, 0};
+  if (h.more >= 0)
+    for (const auto& r : more_[static_cast<size_t>(h.more)])
+      if (!r.atomic && !by.knows(r)) return {Hazard::WriteOfRead, r, 0};
+  if (h.write.atomic && !by.knows(h.write)) more(h).push_back(h.write);
+  h.write = who;
   return {};
 }
 
@@ -91,7 +111,7 @@ Conflict Shadow::write_one(History& h, Observer& by, const Access& who) {
     if (r.agent != kNobody && !by.knows(r)) return {Hazard::WriteOfRead, r, 0};
   if (h.more >= 0)
     for (const auto& r : more_[static_cast<size_t>(h.more)])
-      if (!by.knows(r)) return {Hazard::WriteOfRead, r, 0};
+      if (!by.knows(r)) return {r.atomic ? Hazard::WriteOfWrite : Hazard::WriteOfRead, r, 0};
   h.write = who;
   drop_reads(h);
   return {};
@@ -132,6 +152,10 @@ Conflict Shadow::read(Observer& by, uint32_t addr, uint32_t bytes, const Access&
 
 Conflict Shadow::write(Observer& by, uint32_t addr, uint32_t bytes, const Access& who) {
   return visit(addr, bytes, true, [&](History& h) { return write_one(h, by, who); });
+}
+
+Conflict Shadow::atomic(Observer& by, uint32_t addr, uint32_t bytes, const Access& who) {
+  return visit(addr, bytes, false, [&](History& h) { return atomic_one(h, by, who); });
 }
 
 void Shadow::complete(uint32_t addr, uint32_t bytes, const Access& in_flight, uint32_t clock) {

@@ -26,12 +26,15 @@ class Shadow {
   /// The access `who` to [addr, addr + bytes), which is inside the memory, on behalf of the observer's threads.
   Conflict read(Observer& by, uint32_t addr, uint32_t bytes, const Access& who);
   Conflict write(Observer& by, uint32_t addr, uint32_t bytes, const Access& who);
+  /// Atomics do not conflict with each other, but with everything else.
+  Conflict atomic(Observer& by, uint32_t addr, uint32_t bytes, const Access& who);
   /// Gives the clock of completion to an in-flight write, as far as nothing has overwritten it.
   void complete(uint32_t addr, uint32_t bytes, const Access& in_flight, uint32_t clock);
 
  private:
   struct History {
     Access write;
+    // Earlier atomics that the last one does not know are in more_[more], too.
     // Two readers are enough while only barriers order threads: whatever a third one of the same interval conflicts
     // with, one of these two does. Otherwise the rest goes to more_[more].
     std::array<Access, 2> reads;
@@ -47,6 +50,8 @@ class Shadow {
   void split(Granule& g, uint8_t level);
   Conflict read_one(History& h, Observer& by, const Access& who);
   Conflict write_one(History& h, Observer& by, const Access& who);
+  Conflict atomic_one(History& h, Observer& by, const Access& who);
+  std::vector<Access>& more(History& h);
   void drop_reads(History& h);
   void keep_two(History& h, const Access& who);
 

@@ -28,6 +28,7 @@ std::string encode_tensor_map(const TensorMapRequest& r, EmulatedTensorMap& map)
   map.swizzle = r.swizzle;
   map.fill_nan = r.fill_nan;
   map.round_tf32 = r.round_tf32;
+  map.is_bf16 = r.is_bf16;
   map.address = r.address;
   map.box.fill(1);
   for (unsigned d = 0; d < r.rank; ++d) {

@@ -19,6 +19,7 @@ struct alignas(64) EmulatedTensorMap {
   TensorSwizzle swizzle = TensorSwizzle::None;
   bool fill_nan = false;                     ///< what loads find outside the tensor: NaN (bytes F7 7F), else zero
   bool round_tf32 = false;                   ///< loads round f32 to tf32, nearest even
+  bool is_bf16 = false;                      ///< of two bytes: reductions of floats need to know
   uint64_t address = 0;                      ///< device address of element 0
   std::array<uint64_t, 5> strides{};         ///< bytes; [0] is the element size
   std::array<uint32_t, 5> dims{};            ///< elements, minus one
@@ -33,7 +34,7 @@ struct TensorMapRequest {
   std::array<uint64_t, 5> strides{};         ///< bytes, from [1] on
   std::array<uint32_t, 5> box{};
   TensorSwizzle swizzle = TensorSwizzle::None;
-  bool fill_nan = false, round_tf32 = false;
+  bool fill_nan = false, round_tf32 = false, is_bf16 = false;
 };
 
 /// Fills `map`; if the request is refused, gives the reason, else an empty text.

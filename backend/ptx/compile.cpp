@@ -17,6 +17,7 @@
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -68,14 +69,18 @@ std::unique_ptr<llvm::TargetMachine> ptx_machine(const Target& target, unsigned 
       found->createTargetMachine(triple, target.llvm_cpu, ptx_feature(target.ptx_version), options, llvm::Reloc::PIC_, std::nullopt, level));
 }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine, unsigned level) {
+/// @param machine  null for code of the emulation, where nothing may become a call of a C function
+void optimise(llvm::Module& module, llvm::TargetMachine* machine, unsigned level) {
   llvm::LoopAnalysisManager lam;
   llvm::FunctionAnalysisManager fam;
   llvm::CGSCCAnalysisManager cgam;
   llvm::ModuleAnalysisManager mam;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = tuning.LoopUnrolling = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  llvm::PassBuilder builder(machine, tuning);
+  llvm::TargetLibraryInfoImpl no_functions;
+  no_functions.disableAllFunctions();
+  if (!machine) fam.registerPass([&] { return llvm::TargetLibraryAnalysis(no_functions); });
   builder.registerModuleAnalyses(mam);
   builder.registerCGSCCAnalyses(cgam);
   builder.registerFunctionAnalyses(fam);
@@ -149,8 +154,8 @@ class SourceLines {
   std::map<std::string, llvm::DIFile*> files_;
 };
 
-/// Blocks of a cluster, as the entry's hint for the target asks: "sm_90" counts for sm_90a, too. 1: none.
-uint32_t cluster_of(const Module& m, const Function& entry, const Target& target) {
+/// Blocks of a cluster that the entry's hint for the target asks for: "sm_90" counts for sm_90a, too. 1: none.
+uint64_t hinted_cluster(const Module& m, const Function& entry, const Target& target) {
   if (target.sm < 90 || entry.hints == kNone) return 1;
   const auto find = [&](AttrId dictionary, std::string_view name) {
     for (const auto& [key, value] : m.attrs.get(dictionary).entries)
@@ -161,10 +166,22 @@ uint32_t cluster_of(const Module& m, const Function& entry, const Target& target
     const AttrId hints = find(entry.hints, name);
     const AttrId value = hints == kNone ? kNone : find(hints, "num_cta_in_cga");
     if (value == kNone) continue;
-    const uint64_t n = m.attrs.get(value).bits;
-    return n == 2 || n == 4 || n == 8 ? static_cast<uint32_t>(n) : 1;  // more than eight are not portable
+    return m.attrs.get(value).bits;
   }
   return 1;
+}
+
+/// Blocks of the kernel's clusters, with a remark if the hint asks for any. More than eight blocks are not portable.
+uint32_t cluster_of(uint64_t hinted, const CompileOptions& options, std::vector<Remark>& remarks) {
+  if (hinted <= 1) return 1;
+  const std::string hint = "num_cta_in_cga = " + std::to_string(hinted);
+  const char* why = options.choice("clusters") == "off" ? "--plan clusters=off" : hinted != 2 && hinted != 4 && hinted != 8 ? "clusters have 2, 4 or 8 blocks" : "";
+  if (*why) {
+    remarks.push_back({kNone, "no clusters, though the hint says " + hint, why});
+    return 1;
+  }
+  remarks.push_back({kNone, "clusters of " + std::to_string(hinted) + " blocks along x, as the hint " + hint + " asks, in grids that they divide", ""});
+  return static_cast<uint32_t>(hinted);
 }
 
 struct Lowered {
@@ -184,8 +201,6 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.entry = symbol_of((*module).str(entry.name));
   k.target = target.name;
   k.threads = result.plan.block_threads();
-  // Blocks of a cluster share nothing yet, so that a cluster only makes blocks wait for neighbours.
-  k.cluster = options.choice("clusters") == "on" ? cluster_of(*module, entry, target) : 1;
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
   k.linear_grid = lowering.linear_grid = options.choice("grid") == "linear";
@@ -203,7 +218,8 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.shared_bytes = lowering.shared_bytes();
   k.local_bytes_per_block = lowering.local.bytes;
   k.maps = result.plan.maps;
-  k.remarks = result.plan.remarks;
+  k.cluster = cluster_of(hinted_cluster(*module, entry, target), options, k.remarks);
+  k.remarks.insert(k.remarks.end(), result.plan.remarks.begin(), result.plan.remarks.end());
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
   if (k.shared_bytes > target.max_shared()) *excess = k.shared_bytes - target.max_shared();
   std::string broken;
@@ -311,6 +327,35 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
   }
 }
 
+void set_up_ptx_module(llvm::Module& code, llvm::TargetMachine& machine) {
+  code.setTargetTriple("nvptx64-nvidia-cuda");
+  code.setDataLayout(machine.createDataLayout());
+}
+
+/// Optimises the module and writes it as PTX; `llvm` gets the text of what was optimised, if it is not null.
+Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::TargetMachine& machine, unsigned opt_level, std::string* llvm, Diagnostics& diags) {
+  optimise(code, &machine, opt_level);
+  if (llvm) *llvm = llvm_text(code);
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager emit;
+  if (machine.addPassesToEmitFile(emit, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) return diags.error(Code::I0001, Place{}, "LLVM cannot emit PTX");
+  emit.run(code);
+  std::string ptx(text.data(), text.size());
+  // Targets newer than LLVM's are named in the header; the instructions are a subset of theirs.
+  const auto line = [&](const char* key, const std::string& value) {
+    const size_t at = ptx.find(key);
+    if (at == std::string::npos) return;
+    const size_t end = ptx.find('\n', at);
+    ptx.replace(at, end - at, std::string(key) + " " + value);
+  };
+  if (target.sm > 90) {
+    line(".version", target.ptx_version);
+    line(".target", target.ptx_target);
+  }
+  return ptx;
+}
+
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
       "ahead", "blocks", "clusters", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
@@ -352,33 +397,26 @@ Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& en
   std::unique_ptr<llvm::Module> made;
   auto lowered = lower(module, entry, *target, options, [&]() -> llvm::Module& {
     made = std::make_unique<llvm::Module>("tilevm", context);
-    made->setTargetTriple("nvptx64-nvidia-cuda");
-    made->setDataLayout(machine->createDataLayout());
+    set_up_ptx_module(*made, *machine);
     return *made;
   }, diags);
   if (!lowered) return Failed;
-  llvm::Module& code = *made;
-  optimise(code, *machine, options.opt_level);
   CompiledKernel kernel = std::move(lowered->kernel);
-  if (options.keep_llvm) kernel.llvm = llvm_text(code);
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream os(text);
-  llvm::legacy::PassManager emit;
-  if (machine->addPassesToEmitFile(emit, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) return diags.error(Code::I0001, Place{}, "LLVM cannot emit PTX");
-  emit.run(code);
-  kernel.ptx.assign(text.data(), text.size());
-  // Targets newer than LLVM's are named in the header; the instructions are a subset of theirs.
-  const auto line = [&](const char* key, const std::string& value) {
-    const size_t at = kernel.ptx.find(key);
-    if (at == std::string::npos) return;
-    const size_t end = kernel.ptx.find('\n', at);
-    kernel.ptx.replace(at, end - at, std::string(key) + " " + value);
-  };
-  if (target->sm > 90) {
-    line(".version", target->ptx_version);
-    line(".target", target->ptx_target);
-  }
+  auto ptx = ptx_text(*made, *target, *machine, options.opt_level, options.keep_llvm ? &kernel.llvm : nullptr, diags);
+  if (!ptx) return Failed;
+  kernel.ptx = *std::move(ptx);
   return kernel;
+}
+
+Result<std::string> ptx_of(const std::function<void(llvm::Module&)>& fill, const Target& target, Diagnostics& diags) {
+  std::string error;
+  const auto machine = ptx_machine(target, 3, error);
+  if (!machine) return diags.error(Code::I0001, Place{}, "LLVM has no NVPTX target: " + error);
+  llvm::LLVMContext context;
+  llvm::Module code("tilevm", context);
+  set_up_ptx_module(code, *machine);
+  fill(code);
+  return ptx_text(code, target, *machine, 3, nullptr, diags);
 }
 
 Result<std::unique_ptr<EmulatedKernel>> compile_emulated(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
@@ -393,6 +431,7 @@ Result<std::unique_ptr<EmulatedKernel>> compile_emulated(const ValidModule& modu
     return *code;
   }, diags);
   if (!lowered) return Failed;
+  if (options.optimise_host) optimise(*code, nullptr, options.opt_level);
   carry_bfloats_as_words(*code);
   if (options.keep_llvm) lowered->kernel.llvm = llvm_text(*code);
   auto loaded = load_host_code(std::move(context), std::move(code), lowered->kernel.entry, diags);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 #include <llvm/IR/Module.h>
 
 #include "backend/plan/target.h"
+#include "vm/base/diagnostics.h"
+#include "vm/base/result.h"
 
 namespace tile {
 
@@ -123,6 +126,9 @@ class DeviceOps {
   // --- hopper units; fatal on targets without them ---
   // Declared in device_hopper.h as they come into use.
 };
+
+/// PTX of a module that `fill` makes with make_ptx_device(), optimised as at -O3.
+[[nodiscard]] Result<std::string> ptx_of(const std::function<void(llvm::Module&)>& fill, const Target& target, Diagnostics& diags);
 
 std::unique_ptr<DeviceOps> make_ptx_device(llvm::Module&, const Target&);
 std::unique_ptr<DeviceOps> make_host_device(llvm::Module&, const Target&);

@@ -50,8 +50,8 @@ class HopperOps {
   virtual void mbarrier_arrive_expect(Value* bar, Value* bytes) = 0;  ///< arrives, and announces bytes of bulk loads
   /// Waits for the end of phase number `phase` (i32, the first is 0). PTX takes its lowest bit: the number must be that
   /// of the phase under way or of the one before. A ring's first wait for an empty stage is left out, not asked with
-  /// phase -1.
-  virtual void mbarrier_wait(Value* bar, Value* phase) = 0;
+  /// phase -1. `cluster`: threads of other blocks arrive at it, too, and what they did before is to be seen.
+  virtual void mbarrier_wait(Value* bar, Value* phase, bool cluster = false) = 0;
   /// Makes this thread's writes to shared memory, and those it knows of, visible to bulk copies and wgmma; those to global memory, too, unless
   /// `shared_only`.
   virtual void fence_proxy_async(bool shared_only = false) = 0;
@@ -59,6 +59,10 @@ class HopperOps {
   // --- bulk tensor copies, by one thread. `map`: i64, address of the tensor map; coordinates i32, innermost first ---
   virtual void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) = 0;
   virtual void tma_store(Value* map, std::span<Value* const> at, Value* shared) = 0;
+  /// Combines global memory with the tile, each element atomically: And, Or, Xor, Add, AddF, Max, Min, UMax, UMin. Waited for as a store.
+  virtual void tma_reduce(RmwOp op, Value* map, std::span<Value* const> at, Value* shared) = 0;
+  /// The same for `bytes` (i32) bytes, a multiple of 16, of elements of the integer type `type`; with AddF floats of its size, bf16 if `is_bf16`.
+  virtual void bulk_reduce(RmwOp op, llvm::Type* type, bool is_bf16, Value* global, Value* shared, Value* bytes) = 0;
   virtual void bulk_commit() = 0;
   virtual void bulk_wait(unsigned pending, bool read) = 0;  ///< read: until the sources may be overwritten
 
@@ -81,6 +85,24 @@ class HopperOps {
 
   virtual void stmatrix(unsigned matrices, bool transpose, Value* row_addr, std::span<Value* const> words) = 0;
   virtual void max_registers(bool raise, unsigned n) = 0;
+
+  // --- clusters: blocks that run at the same time and reach each other's shared memory. A block may use another's once a barrier of the
+  // cluster has shown that it runs, and it must be kept from ending before. All work without clusters, too ---
+  virtual Value* cluster_rank() = 0;                    ///< i32: number of the block in its cluster
+  virtual Value* cluster_size() = 0;                    ///< i32
+  /// Barrier of all threads of the cluster, in two parts; by whole warps.
+  virtual void cluster_arrive() = 0;
+  virtual void cluster_wait() = 0;
+  /// i32: the address that block `rank` has for this place of its shared memory. For the operations below alone.
+  virtual Value* map_shared(Value* addr, Value* rank) = 0;
+  virtual Values load_cluster(llvm::Type* type, unsigned n, Value* addr) = 0;
+  virtual void store_cluster(std::span<Value* const> values, Value* addr) = 0;
+  /// i32 or i64, no floats; old value. Seen by the cluster, orders nothing.
+  virtual Value* atomic_cluster(RmwOp op, Value* value, Value* addr) = 0;
+  /// `bytes`: announced, or nullptr.
+  virtual void mbarrier_arrive_cluster(Value* bar, Value* bytes = nullptr) = 0;
+  /// tma_load to the same place of all blocks whose bits `mask` (i32) has; each part completes on the mbarrier at the place of `bar`.
+  virtual void tma_load_multicast(Value* map, std::span<Value* const> at, Value* shared, Value* bar, Value* mask) = 0;
 };
 
 /// nullptr if the device has no such units.

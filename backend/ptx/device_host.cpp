@@ -136,7 +136,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
   void fence_mbarrier_init() override { call("emu_fence_async", {}); }
   void mbarrier_arrive(Value* bar) override { call("emu_mbarrier_arrive", {bar, b.getInt32(0)}); }
   void mbarrier_arrive_expect(Value* bar, Value* n) override { call("emu_mbarrier_arrive", {bar, n}); }
-  void mbarrier_wait(Value* bar, Value* phase) override { call("emu_mbarrier_wait", {bar, phase}); }
+  void mbarrier_wait(Value* bar, Value* phase, bool cluster) override { call("emu_mbarrier_wait", {bar, phase, b.getInt32(cluster)}); }
   void fence_proxy_async(bool) override { call("emu_fence_async", {}); }
 
   void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) override {
@@ -146,6 +146,13 @@ class HostDevice final : public DeviceOps, public HopperOps {
   void tma_store(Value* map, std::span<Value* const> at, Value* shared) override {
     store_all(at, buffer(0));
     call("emu_tma_store", {map, b.getInt32(static_cast<uint32_t>(at.size())), buffer(0), shared});
+  }
+  void tma_reduce(RmwOp op, Value* map, std::span<Value* const> at, Value* shared) override {
+    store_all(at, buffer(0));
+    call("emu_tma_reduce", {b.getInt32(static_cast<uint32_t>(op)), map, b.getInt32(static_cast<uint32_t>(at.size())), buffer(0), shared});
+  }
+  void bulk_reduce(RmwOp op, Type* type, bool is_bf16, Value* global, Value* shared, Value* n) override {
+    call("emu_bulk_reduce", {b.getInt32(static_cast<uint32_t>(op)), bytes(type, 1), b.getInt32(is_bf16), global, shared, n});
   }
   void bulk_commit() override { call("emu_bulk_commit", {}); }
   void bulk_wait(unsigned pending, bool read) override {
@@ -186,6 +193,27 @@ class HostDevice final : public DeviceOps, public HopperOps {
   }
   void max_registers(bool, unsigned n) override { call("emu_max_registers", {b.getInt32(n)}); }
 
+  Value* cluster_rank() override { return call("emu_cluster_rank", b.getInt32Ty(), {}); }
+  Value* cluster_size() override { return call("emu_cluster_size", b.getInt32Ty(), {}); }
+  void cluster_arrive() override { call("emu_cluster_arrive", {}); }
+  void cluster_wait() override { call("emu_cluster_wait", {}); }
+  Value* map_shared(Value* addr, Value* rank) override { return call("emu_map_shared", b.getInt32Ty(), {addr, rank}); }
+  Values load_cluster(Type* type, unsigned n, Value* addr) override {
+    return load_all(type, n, call("emu_load_cluster", b.getPtrTy(), {addr, bytes(type, n)}));
+  }
+  void store_cluster(std::span<Value* const> values, Value* addr) override {
+    store_all(values, call("emu_store_cluster", b.getPtrTy(), {addr, bytes(values[0]->getType(), values.size())}));
+  }
+  Value* atomic_cluster(RmwOp op, Value* value, Value* addr) override {
+    Type* type = value->getType();
+    return b.CreateTrunc(call("emu_atomic_cluster", b.getInt64Ty(), {b.getInt32(static_cast<uint32_t>(op)), bits(type), wide(value), addr}), type);
+  }
+  void mbarrier_arrive_cluster(Value* bar, Value* n) override { call("emu_mbarrier_arrive_cluster", {bar, n ? n : b.getInt32(0)}); }
+  void tma_load_multicast(Value* map, std::span<Value* const> at, Value* shared, Value* bar, Value* mask) override {
+    store_all(at, buffer(0));
+    call("emu_tma_load_multicast", {map, b.getInt32(static_cast<uint32_t>(at.size())), buffer(0), shared, bar, mask});
+  }
+
  private:
   llvm::Function* function_ = nullptr;
   Value* thread_ = nullptr;
@@ -195,7 +223,9 @@ class HostDevice final : public DeviceOps, public HopperOps {
     args.insert(args.begin(), {thread_, b.getInt32(site)});
     std::vector<Type*> types;
     for (const Value* v : args) types.push_back(v->getType());
-    return b.CreateCall(module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), args);
+    auto* made = b.CreateCall(module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), args);
+    made->addFnAttr(llvm::Attribute::Convergent);  // which threads make it must stay as it is
+    return made;
   }
   void call(const char* name, Values args) { call(name, b.getVoidTy(), std::move(args)); }
 

@@ -240,9 +240,9 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   void mbarrier_arrive_expect(Value* bar, Value* bytes) override {
     asm_call(b.getVoidTy(), "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", {bar, bytes}, true);
   }
-  void mbarrier_wait(Value* bar, Value* phase) override {
+  void mbarrier_wait(Value* bar, Value* phase, bool cluster) override {
     asm_call(b.getVoidTy(),
-             "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}",
+             std::string("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.") + (cluster ? "acquire.cluster." : "") + "shared::cta.b64 p, [$0], $1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}",
              "r,r,~{memory}", {bar, b.CreateAnd(phase, 1)}, true);
   }
   void fence_proxy_async(bool shared_only) override {
@@ -250,28 +250,26 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   }
 
   void tma_load(Value* map, std::span<Value* const> at, Value* shared, Value* bar) override {
-    Values args{shared, map, bar};
-    std::string coordinates, constraints = "r,l,r";
-    for (Value* c : at) {
-      coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(args.size());
-      constraints += ",r";
-      args.push_back(c);
-    }
-    asm_call(b.getVoidTy(),
-             "cp.async.bulk.tensor." + std::to_string(at.size()) + "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {" + coordinates +
-                 "}], [$2];",
-             constraints + ",~{memory}", args, true);
+    tensor_copy("cp.async.bulk.tensor", "shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$C}], [$2];", "r,l,r", {shared, map, bar}, at);
+  }
+  void tma_load_multicast(Value* map, std::span<Value* const> at, Value* shared, Value* bar, Value* mask) override {
+    tensor_copy("cp.async.bulk.tensor", "shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [$0], [$1, {$C}], [$2], $3;", "r,l,r,h",
+                {shared, map, bar, b.CreateTrunc(mask, b.getInt16Ty())}, at);
   }
   void tma_store(Value* map, std::span<Value* const> at, Value* shared) override {
-    Values args{map, shared};
-    std::string coordinates, constraints = "l,r";
-    for (Value* c : at) {
-      coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(args.size());
-      constraints += ",r";
-      args.push_back(c);
-    }
-    asm_call(b.getVoidTy(), "cp.async.bulk.tensor." + std::to_string(at.size()) + "d.global.shared::cta.tile.bulk_group [$0, {" + coordinates + "}], [$1];",
-             constraints + ",~{memory}", args, true);
+    tensor_copy("cp.async.bulk.tensor", "global.shared::cta.tile.bulk_group [$0, {$C}], [$1];", "l,r", {map, shared}, at);
+  }
+  void tma_reduce(RmwOp op, Value* map, std::span<Value* const> at, Value* shared) override {
+    tensor_copy("cp.reduce.async.bulk.tensor", "global.shared::cta." + reduction_text(op) + ".tile.bulk_group [$0, {$C}], [$1];", "l,r", {map, shared}, at);
+  }
+  void bulk_reduce(RmwOp op, Type* type, bool is_bf16, Value* global, Value* shared, Value* bytes) override {
+    const std::string bits = std::to_string(type->getIntegerBitWidth());
+    const bool half = op == RmwOp::AddF && type->isIntegerTy(16);
+    const std::string name = op == RmwOp::AddF                               ? (half ? (is_bf16 ? "noftz.bf16" : "noftz.f16") : "f" + bits)
+                             : op == RmwOp::Max || op == RmwOp::Min          ? "s" + bits
+                             : op == RmwOp::And || op == RmwOp::Or || op == RmwOp::Xor ? "b" + bits
+                                                                             : "u" + bits;
+    asm_call(b.getVoidTy(), "cp.reduce.async.bulk.global.shared::cta.bulk_group." + reduction_text(op) + "." + name + " [$0], [$1], $2;", "l,r,r,~{memory}", {global, shared, bytes}, true);
   }
   void bulk_commit() override { asm_call(b.getVoidTy(), "cp.async.bulk.commit_group;", "~{memory}", {}, true); }
   void bulk_wait(unsigned pending, bool read) override {
@@ -400,7 +398,55 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     asm_call(b.getVoidTy(), std::string("setmaxnreg.") + (raise ? "inc" : "dec") + ".sync.aligned.u32 " + std::to_string(n) + ";", "~{memory}", {}, true);
   }
 
+
+  // --- clusters ---
+  Value* cluster_rank() override { return asm_call(b.getInt32Ty(), "mov.u32 $0, %cluster_ctarank;", "=r", {}, false); }
+  Value* cluster_size() override { return asm_call(b.getInt32Ty(), "mov.u32 $0, %cluster_nctarank;", "=r", {}, false); }
+  void cluster_arrive() override { asm_call(b.getVoidTy(), "barrier.cluster.arrive.aligned;", "~{memory}", {}, true); }
+  void cluster_wait() override { asm_call(b.getVoidTy(), "barrier.cluster.wait.aligned;", "~{memory}", {}, true); }
+  Value* map_shared(Value* addr, Value* rank) override { return asm_call(b.getInt32Ty(), "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", {addr, rank}, false); }
+  Values load_cluster(Type* type, unsigned n, Value* addr) override { return load(type, n, addr, "ld.shared::cluster", nullptr, nullptr, false); }
+  void store_cluster(std::span<Value* const> values, Value* addr) override { store(values, addr, "st.shared::cluster", nullptr, false); }
+  Value* atomic_cluster(RmwOp op, Value* value, Value* addr) override {
+    const unsigned bits = value->getType()->getIntegerBitWidth();
+    const std::string n = std::to_string(bits), r = reg(bits);
+    const std::string name = op == RmwOp::Xchg                                       ? "exch.b" + n
+                             : op == RmwOp::And || op == RmwOp::Or || op == RmwOp::Xor ? reduction_text(op) + ".b" + n
+                             : op == RmwOp::Max || op == RmwOp::Min                   ? reduction_text(op) + ".s" + n
+                                                                                      : reduction_text(op) + ".u" + n;
+    return asm_call(value->getType(), "atom.relaxed.cluster.shared::cluster." + name + " $0, [$1], $2;", "=" + r + ",r," + r + ",~{memory}", {addr, value}, true);
+  }
+  void mbarrier_arrive_cluster(Value* bar, Value* bytes) override {
+    if (!bytes) return (void)asm_call(b.getVoidTy(), "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r,~{memory}", {bar}, true);
+    asm_call(b.getVoidTy(), "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [$0], $1;", "r,r,~{memory}", {bar, bytes}, true);
+  }
+
  private:
+  /// NAME.Nd.REST with the coordinates for $C.
+  void tensor_copy(const std::string& name, std::string rest, std::string constraints, Values args, std::span<Value* const> at) {
+    std::string coordinates;
+    for (Value* c : at) {
+      coordinates += (coordinates.empty() ? "$" : ", $") + std::to_string(args.size());
+      constraints += ",r";
+      args.push_back(c);
+    }
+    rest.replace(rest.find("$C"), 2, coordinates);
+    asm_call(b.getVoidTy(), name + "." + std::to_string(at.size()) + "d." + rest, constraints + ",~{memory}", args, true);
+  }
+  static std::string reduction_text(RmwOp op) {
+    switch (op) {
+      case RmwOp::And: return "and";
+      case RmwOp::Or: return "or";
+      case RmwOp::Xor: return "xor";
+      case RmwOp::Add:
+      case RmwOp::AddF: return "add";
+      case RmwOp::Max:
+      case RmwOp::UMax: return "max";
+      case RmwOp::Min:
+      case RmwOp::UMin: return "min";
+      default: llvm::report_fatal_error("reduction without an instruction");
+    }
+  }
   Type* accumulator_type(MmaKind kind) {
     switch (kind) {
       case MmaKind::F16F32: case MmaKind::BF16F32: case MmaKind::TF32F32: case MmaKind::F8F32: return b.getFloatTy();

@@ -27,6 +27,41 @@ KERNEL = """cuda_tile.module @m {
   }
 }
 """
+RING = """!v = !cuda_tile.tensor_view<?x?xf16, strides=[?,1]>
+!p = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !v>
+!r = !cuda_tile.partition_view<tile=(64x128), padding_value = zero, !v>
+cuda_tile.module @m { entry @e(%a: tile<ptr<f16>>, %c: tile<ptr<f32>>, %n: tile<i32>, %s: tile<i32>) {
+
+  %va = make_tensor_view %a, shape = [%n, %n], strides = [%s, 1] : tile<i32> -> !v
+  %pa = make_partition_view %va : !p
+  %pb = make_partition_view %va : !r
+  %0 = constant <i32: 0> : tile<i32>
+  %1 = constant <i32: 1> : tile<i32>
+
+  %id:3 = get_tile_block_id : tile<i32>
+  %none = constant <f32: 0.0> : tile<128x128xf32>
+  %r = for %k in (%0 to %n, step %1) : tile<i32> iter_values(%sum = %none) -> (tile<128x128xf32>) {
+    %x, %t0 = load_view_tko weak %pa[%id#0, %k] : !p, tile<i32> -> tile<128x64xf16>, token
+    %y, %t1 = load_view_tko weak %pb[%k, %id#1] : !r, tile<i32> -> tile<64x128xf16>, token
+
+    // The product.
+    %next = mmaf %x, %y, %sum : tile<128x64xf16>, tile<64x128xf16>, tile<128x128xf32>
+    continue %next : tile<128x128xf32>
+  }
+  %w = reshape %c : tile<ptr<f32>> -> tile<1x1xptr<f32>>
+  %d = broadcast %w : tile<1x1xptr<f32>> -> tile<128x128xptr<f32>>
+  %t2 = store_ptr_tko weak %d, %r : tile<128x128xptr<f32>>, tile<128x128xf32> -> token
+  return } }
+"""
+PRODUCT = """cuda_tile.module @m { entry @e(%p: tile<ptr<f32>>) {
+  %a = constant <f16: 1.0> : tile<64x64xf16>
+  %c = constant <f32: 0.0> : tile<64x64xf32>
+  %d = mmaf %a, %a, %c : tile<64x64xf16>, tile<64x64xf16>, tile<64x64xf32>
+  %q = reshape %p : tile<ptr<f32>> -> tile<1x1xptr<f32>>
+  %b = broadcast %q : tile<1x1xptr<f32>> -> tile<64x64xptr<f32>>
+  %t = store_ptr_tko weak %b, %d : tile<64x64xptr<f32>>, tile<64x64xf32> -> token
+  return } }
+"""
 API_KERNEL = """cuda_tile.module @m {
   entry @plain(%p: tile<ptr<f32>>, %c: tile<i1>) {
     assert %c, "c" : tile<i1>
@@ -192,7 +227,36 @@ def with_gpu_part(folder):
     expect("compile memory", run([large, "--emit", "ptx=large.ptx", "--target", "sm_90a", "--compile-max-memory", "1M"], folder), 6, "L0103", "--compile-max-memory")
     expect("enough of both", run(launch + ["--no-cache", "--compile-time-limit", "100", "--compile-max-memory", "8G"], folder), 0)
     expect("bad size", run(launch + ["--compile-max-memory", "much"], folder), 2, "U0001")
-    expect("limits when code is written", run(["k.tile", "--emit", "ptx", "--compile-time-limit", "0.000001"], folder), 6, "L0106")
+    # Where code is only written, a bundle of kernel and entry is left, with the arguments if there are any, and repeats it.
+    for what, options in (("without arguments", []), ("with arguments", ["--arg", "p=ptr:f32[1]=full(5)", "--arg", "i1:true"])):
+        for old in folder.glob("tilevm-*.tvb"):
+            old.unlink()
+        result = run(["k.tile", *options, "--emit", "ptx", "--compile-time-limit", "0.000001"], folder, TMPDIR=folder)
+        bundles = list(folder.glob("tilevm-*.tvb"))
+        expect(f"limits when code is written {what}", result, 6, "L0106")
+        check(f"bundle when code is written {what}", len(bundles) == 1 and str(bundles[0]) in result.stderr, result.stderr)
+        for bundle in bundles:
+            expect(f"replay --emit {what}", run(["replay", bundle, "--emit", "ptx", "--target", "sm_80"], folder), 0, None, ".target sm_80")
+            expect(f"replay --emit with the limit {what}", run(["replay", bundle, "--emit", "ptx", "--compile-time-limit", "0.000001"], folder, TMPDIR=folder), 6, "L0106")
+            expect(f"replay as a launch {what}", run(["replay", bundle], folder), 0 if options else 1, None if options else "E0802")
+    expect("an assembler that fails where code is written", run(["k.tile", "--emit", "cubin=x.cubin"], folder, **lifted), 3, "E0915", "addf: the assembler rejects", "tilevm replay")
+
+    # Warnings and advice of the assembler, too, are said of operations; errors that name the kernel alone of the entry.
+    result = run(launch + ["--no-cache"], folder, FAKE_CUDA_LINK_INFO="ptxas application ptx input, line {add.rn.f32}; warning : odd rounding")
+    expect("lifted warning", result, 0, None, "k.tile:6:", "addf: the assembler warns: odd rounding")
+    shared = "ptxas error   : Entry function 'k_add_one' uses too much shared data (0x12000 bytes, 0xc000 max)"
+    expect("too much shared data", run(launch + ["--no-cache"], folder, FAKE_CUDA_FAIL="cuLinkAddData_v2:218", FAKE_CUDA_LINK_LOG=shared, TMPDIR=folder), 3, "E0915", "k.tile:3:", "uses too much shared data (73728 bytes, 49152 max)")
+    advice = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to the presence of Extern calls in the function 'k_e'"
+    (folder / "ring.tile").write_text(RING)
+    ring = ["ring.tile", "--emit", "cubin=ring.cubin", "--no-cache"]
+    result = run(ring, folder, FAKE_CUDA_LINK_INFO=advice)
+    expect("lifted advice", result, 0, None, "ring.tile:19:", "remark: mmaf: assembler C7510; Potential Performance Loss: wgmma.mma_async instructions are serialized")
+    result = run(ring + ["--remarks=json"], folder, FAKE_CUDA_LINK_INFO=advice + "\nptxas info    : Function properties for k_e\n    512 bytes stack frame, 640 bytes spill stores, 700 bytes spill loads")
+    remarks = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
+    check("advice in JSON", [r for r in remarks if r["unit"] == "assembler C7510" and r["op"] == "mmaf" and r["place"].startswith("ring.tile:19:")], remarks)
+    spilled = [r for r in remarks if r["unit"].startswith("assembler: registers")]
+    check("spills in JSON", spilled and "640 bytes are stored" in spilled[0]["unit"] and "700 loaded" in spilled[0]["unit"] and "registers a thread" in spilled[0].get("why", ""), remarks)
+    check("spills of the kernel", any(r["unit"] == "kernel" and r.get("spill_store_bytes") == 640 for r in remarks), remarks)
 
     # The C++ interface: launches on streams and contexts of the caller's.
     (folder / "api.tile").write_text(API_KERNEL)
@@ -219,6 +283,16 @@ def with_gpu_part(folder):
     expect("more blocks than there are numbers", run(launch + ["--grid", "16777215,16777215,70000"], folder), 1, "E0808", "2^48")
     expect("a trap in a grid along x", run(launch + ["--grid", "2,70000"], folder, FAKE_CUDA_TRAP="102:3"), 4, "T0102", "block (1, 1, 0)")
     expect("grid", run(launch + ["--grid", "1,65535"], folder), 0)
+    # Clusters as the hint asks, where the grid is a multiple and the device holds one.
+    (folder / "clusters.tile").write_text("cuda_tile.module @m { entry @e(%p: tile<ptr<f32>>) optimization_hints=<sm_90 = {num_cta_in_cga = 2}> { return } }\n")
+    clusters = ["clusters.tile", "--arg", "ptr:f32[1]=zeros", "--gpu"]
+    for options, env, grid, launched in (([], {}, "6,3", "cuLaunchKernelEx grid 6 3 1 attribute 4 2"), ([], {}, "5,3", "cuLaunchKernel grid 5 3 1"),
+                                         (["--plan", "clusters=off"], {}, "6,3", "cuLaunchKernel grid 6 3 1"), ([], {"FAKE_CUDA_CLUSTERS": 0}, "6,3", "cuLaunchKernel grid 6 3 1")):
+        result, seen = calls(clusters + options + ["--grid", grid], **env)
+        check(f"clusters {options} {env} {grid}", result.returncode == 0 and any(c.startswith(launched) for c in seen), (result.stderr, seen))
+        check(f"clusters {options} {env} {grid}: a warning", ("cannot hold 2 blocks" in result.stderr) == bool(env), result.stderr)
+    expect("remark on clusters", run(clusters + ["--emit", "plan", "--remarks"], folder), 0, None, "clusters of 2 blocks along x, as the hint num_cta_in_cga = 2 asks")
+    expect("remark without clusters", run(clusters + ["--emit", "plan", "--remarks", "--plan", "clusters=off"], folder), 0, None, "no clusters, though the hint says num_cta_in_cga = 2; --plan clusters=off")
     expect("target", run(launch + ["--target", "sm_100a"], folder), 1, "E0808", "Fake GPU")
     expect("bad target", run(launch + ["--target", "sm_91"], folder), 2, "U0001", "sm_90a")
     expect("bad device word", run(launch[:-1] + ["--gpu=fast"], folder), 2, "U0001")
@@ -261,6 +335,21 @@ def with_gpu_part(folder):
         check("bench", bench["ours"]["median_s"] == 0.00025 and bench["ours"]["rounds"] == 3 and bench["flops"] == 1000, bench)
     result = run(["bench", "k.tile", "--arg", "ptr:f32[1]=zeros", "--arg", "i1:true", "--rounds", "3", "--peer-cubin", "k.cubin", "--peer-entry", "other"], folder)
     expect("bench with a peer", result, 0, None, "peer", "all arrays are equal", "GB/s")
+    check("bench of a kernel without products has no ceiling of products", "of the unit" not in result.stdout and "mma" not in bench, result.stdout)
+    # Products beside the unit's rate: two warpgroups, each with 16 wgmma of 64 x 256 x 16 in one repetition. The fake's time leads to 4096 repetitions.
+    (folder / "product.tile").write_text(PRODUCT)
+    product = ["bench", "product.tile", "--arg", "ptr:f32[4096]=zeros", "--rounds", "3"]
+    result = run(product + ["--json"], folder)
+    check("bench of a product", result.returncode == 0, result.stderr)
+    if result.returncode == 0:
+        bench = json.loads(result.stdout)
+        flops = 2 * 64 * 256 * 16 * 16 * 2 * 4096 * 132
+        check("rate of the unit", bench["mma"]["unit"] == "wgmma m64n256k16" and bench["mma"]["flops"] == flops and abs(bench["mma"]["tflops"] - flops / 0.00025 * 1e-12) < 1, bench["mma"])
+        check("share of the unit", bench["flops"] == 2 * 64 ** 3 and abs(bench["of_mma"] / (bench["flops"] / flops) - 1) < 1e-9, bench)
+        check("share of a copy", bench["of_copy"] > 0, bench)
+    result, seen = calls(product)
+    expect("bench of a product", result, 0, None, "% of the unit)", "wgmma m64n256k16", "mma")
+    check("matrix_rate is loaded and launched", "cuModuleGetFunction matrix_rate" in seen and any(c.startswith("cuLaunchKernel grid 132 1 1 block 256 1 1 shared 0") for c in seen), seen[-20:])
 
 
 def main():

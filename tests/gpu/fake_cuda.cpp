@@ -4,7 +4,9 @@
 //   FAKE_CUDA_FAIL=NAME:N    the function NAME gives the error N (several, separated by commas)
 //   FAKE_CUDA_VERSION=13000  FAKE_CUDA_SM=90  FAKE_CUDA_COUNT=1
 //   FAKE_CUDA_TRAP=CODE:INST launches report this trap in the mailbox, and the device fails from then on
-//   FAKE_CUDA_LINK_LOG=TEXT  what the linker says; {WORD} stands for the number of the first line of the PTX that has WORD
+//   FAKE_CUDA_LINK_LOG=TEXT  what the linker says as errors; {WORD} stands for the number of the first line of the PTX that has WORD
+//   FAKE_CUDA_LINK_INFO=TEXT the same as information
+//   FAKE_CUDA_CLUSTERS=N     so many clusters fit on the device
 //   FAKE_CUDA_PARAMS=N       the log of a launch has its first N parameters
 // Every device has one context. A stream belongs to the context that was current when it was made; a launch into another's is an error, and
 // so is every call that a stream capture forbids while there is one.
@@ -16,6 +18,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -31,7 +34,7 @@ constexpr int kInvalidHandle = 400, kCaptureUnsupported = 900;
 
 void* mailbox = nullptr;
 bool broken = false;
-char* link_error_log = nullptr;
+char *link_error_log = nullptr, *link_info_log = nullptr;
 unsigned char cubin[64] = {0x7f, 'E', 'L', 'F'};
 
 int number(const char* name, int otherwise) {
@@ -175,6 +178,10 @@ FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t
   *blocks = 3;
   return call("cuOccupancyMaxActiveBlocksPerMultiprocessor");
 }
+FAKE cuOccupancyMaxActiveClusters(int* clusters, void*, const void*) {
+  *clusters = number("FAKE_CUDA_CLUSTERS", 66);
+  return call("cuOccupancyMaxActiveClusters");
+}
 FAKE cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   if (capturing) return kCaptureUnsupported;
   const int error = call("cuMemAlloc_v2", std::to_string(bytes).c_str());
@@ -247,11 +254,13 @@ FAKE cuLinkCreate_v2(unsigned count, int* options, void** values, void** state) 
   *state = &cubin;
   for (unsigned i = 0; i < count; ++i)
     if (options[i] == 5) link_error_log = static_cast<char*>(values[i]);
+    else if (options[i] == 3) link_info_log = static_cast<char*>(values[i]);
   return call("cuLinkCreate_v2");
 }
 FAKE cuLinkAddData_v2(void*, int, void* data, size_t bytes, const char* name, unsigned, int*, void**) {
-  const char* said = std::getenv("FAKE_CUDA_LINK_LOG");
-  if (said && link_error_log) {
+  for (const auto& [variable, to] : {std::pair{"FAKE_CUDA_LINK_LOG", link_error_log}, std::pair{"FAKE_CUDA_LINK_INFO", link_info_log}}) {
+    const char* said = std::getenv(variable);
+    if (!said || !to) continue;
     std::string text = said;
     const size_t open = text.find('{'), close = text.find('}');
     if (open != std::string::npos && close != std::string::npos && close > open) {
@@ -261,7 +270,7 @@ FAKE cuLinkAddData_v2(void*, int, void* data, size_t bytes, const char* name, un
       for (size_t i = 0; i < at && i < ptx.size(); ++i) line += ptx[i] == '\n';
       text = text.substr(0, open) + std::to_string(line) + text.substr(close + 1);
     }
-    std::strcpy(link_error_log, text.c_str());
+    std::strcpy(to, text.c_str());
   }
   if (bytes == 0 || static_cast<char*>(data)[bytes - 1] != 0) return 1;
   return call("cuLinkAddData_v2", name);

@@ -4,10 +4,12 @@
   python3 tools/bench/gpu/compile_beside_tileiras.py TILEVM FOLDER [--arch sm_90] [--rounds N]
 
 FOLDER holds *.tileirbc. tileiras comes with the pip package nvidia-cuda-tileiras of the running Python; tilevm assembles with the ptxas that
-TILEVM_PTXAS names or that it finds. The fastest of the rounds counts, start-up of both programs included; tilevm's cache is not used."""
+TILEVM_PTXAS names or that it finds. The fastest of the rounds counts, start-up of both programs included; tilevm's cache is not used. Beside the time
+from start to end stands the processor time of all processes, which other work on the machine changes less."""
 import argparse
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -17,9 +19,13 @@ import time
 
 
 def seconds(command, environment):
-    started = time.perf_counter()
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    return time.perf_counter() - started
+    """(from start to end, processor time of the process and its children)"""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    took, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit status {done.returncode}: {done.stderr[-300:]}")
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main():
@@ -40,16 +46,19 @@ def main():
     if not kernels:
         sys.exit(f"no *.tileirbc in {options.folder}")
     ratios = []
-    print("| kernel | tilevm, s | tileiras, s | ratio |\n| --- | --- | --- | --- |")
+    print("| kernel | tilevm, s | tileiras, s | ratio | processor: tilevm, s | tileiras, s | ratio |\n| --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for kernel in kernels:
             ours, peers = [], []
             for _ in range(options.rounds):
                 ours.append(seconds([options.tilevm, kernel, "--gpu", "--no-cache", "--target", options.arch + "a", "--emit", f"cubin={folder}/ours.cubin"], None))
                 peers.append(seconds([tileiras, "--gpu-name", options.arch, kernel, "-o", f"{folder}/peer.cubin"], peer_environment))
-            ratios.append(min(ours) / min(peers))
-            print(f"| {kernel.stem} | {min(ours):.3f} | {min(peers):.3f} | {ratios[-1]:.2f} |", flush=True)
-    print(f"\nMedian {statistics.median(ratios):.2f}, largest {max(ratios):.2f}; above one half: {sum(r > 0.5 for r in ratios)} of {len(ratios)}.")
+            fastest = [[min(run[k] for run in runs) for runs in (ours, peers)] for k in (0, 1)]
+            ratios.append([a / b for a, b in fastest])
+            print(f"| {kernel.stem} | " + " | ".join(f"{a:.3f} | {b:.3f} | {a / b:.2f}" for a, b in fastest) + " |", flush=True)
+    for k, what in ((0, "From start to end"), (1, "Processor time")):
+        column = [r[k] for r in ratios]
+        print(f"\n{what}: median {statistics.median(column):.2f}, largest {max(column):.2f}; above one half: {sum(r > 0.5 for r in column)} of {len(column)}.")
 
 
 if __name__ == "__main__":
