@@ -12,10 +12,31 @@
 namespace tile::cli {
 namespace {
 
+/// Hints without any target are none.
+void drop_empty_hints(const Module& m, Function& f) {
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    const OpDef& def = f.def(i);
+    for (size_t a = 0; a < def.attrs.size(); ++a) {
+      if (def.attrs[a].kind != AttrKind::Hints) continue;
+      uint32_t& word = f.words[f.attr_word(i) + a];
+      if (word < m.attrs.size() && m.attrs.get(word).tag == AttrTag::Dictionary && m.attrs.get(word).entries.empty()) word = kNone;
+    }
+  }
+}
+
 /// The lines of one item in canonical text without names, which two equal items share whatever form they came from.
 std::vector<std::string> item_lines(const Module& m, uint32_t item) {
   Module one = m;
-  one.order = {item};
+  const size_t index = item & ~Module::kGlobalBit;
+  if (item & Module::kGlobalBit) {
+    one.functions.clear();
+    one.globals = {m.globals[index]};
+  } else {
+    one.globals.clear();
+    one.functions = {m.functions[index]};
+    drop_empty_hints(m, one.functions[0]);
+  }
+  one.order = {item & Module::kGlobalBit};
   PrintOptions print;
   print.pretty_names = false;
   print.module_wrapper = false;
@@ -23,8 +44,13 @@ std::vector<std::string> item_lines(const Module& m, uint32_t item) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
+    std::string line = text.substr(at, end - at);
     at = end + 1;
+    // tileirbc has no absent else: one that does nothing stands for it.
+    if (!lines.empty() && line.ends_with('}') && lines.back() == line + " else {")
+      lines.back() = std::move(line);
+    else
+      lines.push_back(std::move(line));
   }
   return lines;
 }

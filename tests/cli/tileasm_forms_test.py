@@ -54,6 +54,23 @@ class Forms(unittest.TestCase):
         for form in ("foo", "tilebc@13.1", "tileirbc@13.9", "text@1"):
             self.assertEqual(tileasm("convert", EXAMPLE, "--to", form).returncode, 2, form)
 
+    def test_diff_knows_what_means_the_same(self):
+        # tileirbc writes an else for every if, and an empty dictionary of hints is none.
+        text = ("cuda_tile.module @m {\n  global @g <i8: 1> : tile<2xi8>\n  entry @k(%c: tile<i1>, %p: tile<ptr<f32>>) {\n    if %c {\n      return\n    }\n"
+                "    %v, %t = load_ptr_tko weak %p HINTS: tile<ptr<f32>> -> tile<f32>, token\n    return\n  }\n  entry @other() {\n    return\n  }\n}\n")
+        (self.dir / "a.tile").write_text(text.replace("HINTS", ""))
+        (self.dir / "b.tile").write_text(text.replace("HINTS", "optimization_hints=<> "))
+        self.assertEqual(tileasm("convert", self.dir / "a.tile", "--to", "tileirbc", "-o", self.dir / "a.tileirbc").returncode, 0)
+        self.assertIn(b"} else {", tileasm("dis", self.dir / "a.tileirbc").stdout)
+        for other in ("a.tileirbc", "b.tile"):
+            done = tileasm("diff", self.dir / "a.tile", self.dir / other)
+            self.assertEqual((done.returncode, done.stdout), (0, b""), other)
+        (self.dir / "c.tile").write_text(text.replace("HINTS", "").replace("      return\n    }", "      return\n    } else {\n      return\n    }"))
+        done = tileasm("diff", self.dir / "a.tile", self.dir / "c.tile")
+        self.assertEqual(done.returncode, 5)
+        # Each item by itself: the global and the other entry are equal.
+        self.assertEqual(done.stdout.decode(), "entry @k, line 4 of its canonical text:\n    if %0 {\n      return\n-   }\n+   } else {\n")
+
     def test_diff_shows_the_first_difference(self):
         changed = pathlib.Path(EXAMPLE).read_text().replace("nearest_even", "zero").replace("<f32: 0.0>", "<f32: 1.0>")
         self.assertNotEqual(changed, pathlib.Path(EXAMPLE).read_text())

@@ -369,7 +369,9 @@ std::string diagnostics_markdown() {
       "ever. The class decides\n"
       "the exit status of the programs; the subclass is a stable word for programs that read the JSON form. The example is one of the "
       "messages that a code\n"
-      "has, without the place in front of it; messages may change. `tileasm explain CODE` shows the same.\n\n"
+      "has, without the place in front of it; messages may change. `tileasm explain CODE` shows the same. A run shows at most 64 errors and "
+      "16 warnings,\n"
+      "and fewer where their text is long; names and messages that are very long end in `...` (`vm/base/diagnostic_limits.h`).\n\n"
       "| code | class | subclass | exit status | meaning | example |\n| --- | --- | --- | --- | --- | --- |\n";
   for (size_t c = 0; c < static_cast<size_t>(Code::kCount); ++c) {
     const CodeInfo& i = code_info(static_cast<Code>(c));
