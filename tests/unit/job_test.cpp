@@ -82,7 +82,7 @@ TEST_CASE("a job file with everything in it") {
 TEST_CASE("errors stand at their line and column, several at once") {
   CHECK(errors_of("{\"kernel\": \"k\",\n  \"grids\": [1]}") ==
         "E0807 2:3 the job has the unknown key 'grids', expected kernel, entry, grid, args, out, expect, outcome, "
-        "prints, threads, what|did you mean grid?\n");
+        "prints, threads, schedule, order, numerics, what|did you mean grid?\n");
   CHECK(has(errors_of("{\"kernel\": \"k\", \"entry\": 5, \"threads\": -1, \"grid\": [0, 16777216, 1, 1]}"),
             "E0807 1:26 entry is the number 5, expected a text"));
   CHECK(has(errors_of("{\"kernel\": \"k\", \"entry\": 5, \"threads\": -1}"),
