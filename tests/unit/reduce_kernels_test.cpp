@@ -144,7 +144,7 @@ void check(ReduceKind kind, ElementType t, const Modifiers& m, const Shape& s, D
 
 constexpr Shape kShapes[] = {{1, 1, 1},   {1, 2, 1},   {3, 1, 5},   {1, 300, 1}, {5, 33, 1}, {70, 64, 1}, {64, 4, 1},
                              {2, 256, 1}, {9, 17, 2},  {40, 8, 4},  {3, 70, 3},  {2, 5, 16}, {1, 9, 64},  {2, 3, 100},
-                             {1, 40, 37}, {130, 2, 1}, {1, 2, 256}, {17, 35, 7}, {4, 16, 32}};
+                             {1, 40, 37}, {130, 2, 1}, {1, 2, 256}, {32, 64, 1}, {48, 16, 1}, {17, 35, 7}, {4, 16, 32}};
 constexpr ElementType kFloats[] = {ElementType::F16, ElementType::BF16, ElementType::F32, ElementType::F64};
 constexpr ElementType kInts[] = {ElementType::I1, ElementType::I8, ElementType::I16, ElementType::I32,
                                  ElementType::I64};

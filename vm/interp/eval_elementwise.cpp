@@ -7,21 +7,32 @@
 namespace tile {
 namespace {
 
+/// Bytes of an element of each operand and of the result.
+struct ElementSizes : StepData {
+  size_t in[3] = {0, 0, 0}, out = 0;
+};
+
 Flow eval_elementwise(Exec& x, const Step& s) {
-  const void* in[3];
-  for (int k = 0; k < 3 && s.in[k] != kNoSlot; ++k) in[k] = x.at(s.in[k]);
-  s.kernel(x.at(s.out[0]), in, s.n);
+  const auto& d = static_cast<const ElementSizes&>(*s.data);
+  x.split(s.n, Exec::kSplit, [&](size_t begin, size_t end, std::byte*) {
+    const void* in[3];
+    for (int k = 0; k < 3 && s.in[k] != kNoSlot; ++k) in[k] = x.at<std::byte>(s.in[k]) + begin * d.in[k];
+    s.kernel(x.at<std::byte>(s.out[0]) + begin * d.out, in, end - begin);
+  });
   return Flow::Next;
 }
 
 struct OffsetData : StepData {
   OffsetFn fn = nullptr;
   uint64_t bytes = 0;
+  size_t index = 0;  // bytes of an index
 };
 
 Flow eval_offset(Exec& x, const Step& s) {
   const auto& d = static_cast<const OffsetData&>(*s.data);
-  d.fn(x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), s.n, d.bytes);
+  x.split(s.n, Exec::kSplit, [&](size_t begin, size_t end, std::byte*) {
+    d.fn(x.at<uint64_t>(s.out[0]) + begin, x.at<uint64_t>(s.in[0]) + begin, x.at<std::byte>(s.in[1]) + begin * d.index, end - begin, d.bytes);
+  });
   return Flow::Next;
 }
 
@@ -63,12 +74,18 @@ bool compile_elementwise(PlanBuilder& b, InstId i) {
     return false;
   }
   Slot in_slots[3] = {kNoSlot, kNoSlot, kNoSlot};
-  for (size_t k = 0; k < operands.size(); ++k) in_slots[k] = b.slot(operands[k]);
+  ElementSizes* d = b.data<ElementSizes>();
+  d->out = b.storage(result);
+  for (size_t k = 0; k < operands.size(); ++k) {
+    in_slots[k] = b.slot(operands[k]);
+    d->in[k] = b.storage(operands[k]);
+  }
   const Slot to = b.define(result, operands);
   Step& s = b.step(i, eval_elementwise);
   std::copy(in_slots, in_slots + 3, s.in);
   s.out[0] = to;
   s.kernel = kernel;
+  s.data = d;
   s.n = b.count(result);
   return true;
 }
@@ -81,6 +98,7 @@ bool compile_offset(PlanBuilder& b, InstId i) {
   OffsetData* d = b.data<OffsetData>();
   d->fn = find_offset(b.element(operands[1]));
   d->bytes = bits / 8;
+  d->index = b.storage(operands[1]);
   if (bits % 8 != 0 || !d->fn) {
     b.why = "pointers to elements of " + std::to_string(bits) + " bits cannot be moved by elements";
     return false;

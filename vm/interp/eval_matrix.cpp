@@ -1,6 +1,8 @@
 // Matrix products: operands handed to the register-blocked kernels of mma.h.
 #include "vm/interp/mma.h"
 
+#include <algorithm>
+
 #include "vm/interp/eval.h"
 
 namespace tile {
@@ -13,14 +15,29 @@ struct ScaledData : StepData {
   MmaScaledDesc desc;
 };
 
+constexpr size_t kBand = 32;              // rows that stay together: several times those of a register block
+constexpr size_t kProducts = 1 << 19;     // multiplications that are worth another thread
+
+/// Calls f(row, row after the last one, scratch) for bands of rows. Each thread packs the right operand for itself, so it gets one band.
+template <class Desc, class F>
+void by_rows(Exec& x, const Desc& d, const F& f) {
+  const size_t rows = d.batch * d.m;
+  if (rows % kBand != 0) return f(size_t{0}, rows, x.scratch);
+  const size_t least = std::max<size_t>(1, kProducts / (kBand * d.n * d.k));
+  x.split(rows / kBand, least, [&](size_t begin, size_t end, std::byte* scratch) { f(begin * kBand, end * kBand, scratch); }, 1);
+}
+
 Flow eval_mma(Exec& x, const Step& s) {
-  mma(static_cast<const MmaData&>(*s.data).desc, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), x.scratch);
+  const MmaDesc& d = static_cast<const MmaData&>(*s.data).desc;
+  by_rows(x, d, [&](size_t begin, size_t end, std::byte* scratch) { mma_rows(d, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), scratch); });
   return Flow::Next;
 }
 
 Flow eval_scaled(Exec& x, const Step& s) {
-  mma_scaled(static_cast<const ScaledData&>(*s.data).desc, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), x.at(s.in[3]), x.at(s.in[4]),
-             x.scratch);
+  const MmaScaledDesc& d = static_cast<const ScaledData&>(*s.data).desc;
+  by_rows(x, d, [&](size_t begin, size_t end, std::byte* scratch) {
+    mma_scaled_rows(d, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), x.at(s.in[3]), x.at(s.in[4]), scratch);
+  });
   return Flow::Next;
 }
 

@@ -13,6 +13,7 @@ namespace tile {
 namespace {
 
 constexpr size_t kMaxLanes = 2048;        // a few vectors of this length stay in the first-level cache
+constexpr size_t kBand = 16;              // rows that stay together: they are the lanes of a vector
 constexpr size_t kMaxGathered = 1 << 16;  // elements of a transposed chunk
 
 struct ReduceData : StepData {
@@ -113,8 +114,27 @@ struct FastData : StepData {
     }
   }
 
-  [[nodiscard]] bool run(void* out, const void* in) const {
-    return scan ? scan_fast(kind, element, modifiers, out, in, outer, len, inner, reverse) : reduce_fast(kind, element, modifiers, out, in, outer, len, inner);
+  [[nodiscard]] bool run(void* out, const void* in) const { return run(out, in, outer, inner, {}); }
+  [[nodiscard]] bool run(void* out, const void* in, size_t rows, size_t columns, ReduceStrides strides) const {
+    return scan ? scan_fast(kind, element, modifiers, out, in, rows, len, columns, reverse, strides)
+                : reduce_fast(kind, element, modifiers, out, in, rows, len, columns, strides);
+  }
+
+  /// The same by several threads: bands of rows, or of columns where there is but one row.
+  void run(Exec& x, std::byte* out, const std::byte* in) const {
+    const size_t size = info(element).storage, results = scan ? len : 1;
+    if (outer % kBand == 0) {
+      x.split(outer / kBand, std::max<size_t>(1, Exec::kSplit / (kBand * len * inner)), [&](size_t begin, size_t end, std::byte*) {
+        (void)run(out + begin * kBand * results * inner * size, in + begin * kBand * len * inner * size, (end - begin) * kBand, inner, {});
+      });
+    } else if (outer == 1 && inner % kReduceColumns == 0) {
+      x.split(inner / kReduceColumns, std::max<size_t>(1, Exec::kSplit / (kReduceColumns * len)), [&](size_t begin, size_t end, std::byte*) {
+        const size_t skip = begin * kReduceColumns * size;
+        (void)run(out + skip, in + skip, 1, (end - begin) * kReduceColumns, {inner, 0});
+      });
+    } else {
+      (void)run(out, in);
+    }
   }
 };
 
@@ -123,7 +143,7 @@ Flow eval_fast(Exec& x, const Step& s) {
   if (d.followed) {
     d.follow(x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
   } else {
-    (void)d.run(x.at(s.out[0]), x.at(s.in[0]));
+    d.run(x, x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
   }
   return Flow::Next;
 }

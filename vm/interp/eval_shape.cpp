@@ -30,7 +30,7 @@ bool rank_ok(PlanBuilder& b, ValueId value) {
 
 Flow eval_box(Exec& x, const Step& s) {
   const auto& d = static_cast<const BoxData&>(*s.data);
-  strided_copy(d.size, x.at<std::byte>(s.out[0]), d.dst, x.at<std::byte>(s.in[0]), d.src, d.shape);
+  x.copy_box(d.size, x.at<std::byte>(s.out[0]), d.dst, x.at<std::byte>(s.in[0]), d.src, d.shape);
   return Flow::Next;
 }
 
@@ -64,7 +64,17 @@ size_t broadcast_into(const BoxData& d, size_t dim, std::byte* dst, const std::b
 }
 
 Flow eval_broadcast(Exec& x, const Step& s) {
-  (void)broadcast_into(static_cast<const BoxData&>(*s.data), 0, x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
+  const auto& d = static_cast<const BoxData&>(*s.data);
+  size_t outer = 0;
+  while (outer + 1 < d.shape.size() && d.shape[outer] == 1) ++outer;
+  const size_t slices = static_cast<size_t>(d.shape[outer]), slice = s.n / slices;
+  // The inner part of a tile that is repeated along its outermost dimension is made once and copied.
+  x.split(slices, (Exec::kSplit + slice - 1) / slice, [&](size_t begin, size_t end, std::byte*) {
+    BoxData part = d;
+    part.shape[outer] = static_cast<int64_t>(end - begin);
+    (void)broadcast_into(part, 0, x.at<std::byte>(s.out[0]) + begin * slice * d.size,
+                         x.at<std::byte>(s.in[0]) + begin * static_cast<size_t>(d.src[outer]) * d.size);
+  });
   return Flow::Next;
 }
 
@@ -109,7 +119,7 @@ Flow eval_extract(Exec& x, const Step& s) {
   const auto& d = static_cast<const SliceData&>(*s.data);
   const int64_t offset = slice_offset(x, s, d);
   if (offset < 0) return Flow::Trap;
-  strided_copy(d.size, x.at<std::byte>(s.out[0]), d.dst, x.at<std::byte>(s.in[0]) + static_cast<size_t>(offset) * d.size, d.src, d.shape);
+  x.copy_box(d.size, x.at<std::byte>(s.out[0]), d.dst, x.at<std::byte>(s.in[0]) + static_cast<size_t>(offset) * d.size, d.src, d.shape);
   return Flow::Next;
 }
 
@@ -119,7 +129,7 @@ Flow eval_insert(Exec& x, const Step& s) {
   if (offset < 0) return Flow::Trap;
   std::byte* to = x.at<std::byte>(s.out[0]);
   if (s.in[1] != s.out[0]) std::memcpy(to, x.at<std::byte>(s.in[1]), d.whole_bytes);
-  strided_copy(d.size, to + static_cast<size_t>(offset) * d.size, d.dst, x.at<std::byte>(s.in[0]), d.src, d.shape);
+  x.copy_box(d.size, to + static_cast<size_t>(offset) * d.size, d.dst, x.at<std::byte>(s.in[0]), d.src, d.shape);
   return Flow::Next;
 }
 

@@ -11,6 +11,7 @@
 #include "vm/interp/fused.h"
 #include "vm/interp/interleaving.h"
 #include "vm/interp/seeded.h"
+#include "vm/interp/stream.h"
 #include "vm/interp/strided.h"
 #include "vm/interp/worker_pool.h"
 
@@ -104,6 +105,22 @@ void Exec::copy(const std::vector<Move>& moves, Slot temp) const {
     std::memcpy(at<std::byte>(m.to), t, m.bytes);
     t += aligned(m.bytes);
   }
+}
+
+void Exec::copy_box(size_t size, std::byte* dst, std::span<const int64_t> dst_strides, const std::byte* src, std::span<const int64_t> src_strides,
+                    std::span<const int64_t> shape) {
+  size_t total = 1, outer = 0;
+  for (const int64_t n : shape) total *= static_cast<size_t>(n);
+  while (outer < shape.size() && shape[outer] == 1) ++outer;
+  if (outer == shape.size() || total < 2 * kSplit || !launch.team) return strided_copy(size, dst, dst_strides, src, src_strides, shape);
+  const size_t slices = static_cast<size_t>(shape[outer]), slice = total / slices;
+  split(slices, (kSplit + slice - 1) / slice, [&](size_t begin, size_t end, std::byte*) {
+    int64_t part[kMaxRank];
+    std::copy(shape.begin(), shape.end(), part);
+    part[outer] = static_cast<int64_t>(end - begin);
+    const int64_t skip = static_cast<int64_t>(begin * size);
+    strided_copy(size, dst + skip * dst_strides[outer], dst_strides, src + skip * src_strides[outer], src_strides, std::span(part, shape.size()));
+  });
 }
 
 void Exec::run_block(uint64_t linear) {
@@ -209,6 +226,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
   const uint64_t total = launch.grid.blocks();
   const RunOptions& o = *launch.options;
   const SeededOrder order(o.order.value_or(0), total);
+  x.put_off = !x.observed;
   const auto stopped = [&] {
     if (o.cancel && o.cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
     return launch.stop.load(std::memory_order_relaxed);
@@ -218,6 +236,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
   constexpr uint64_t kMaxRun = 32;
   // A smaller part of a stretch than 1/32 is left to its worker, if that has begun: the pool does not start workers that nothing waits for.
   constexpr uint64_t kWorthHelping = 32;
+  if (launch.team) launch.team->enter();
   launch.shares[number % launch.shares.size()].begun.store(true);
   for (size_t k = 0; k < launch.shares.size() && !launch.stop.load(std::memory_order_relaxed); ++k) {
     Share& share = launch.shares[(number + k) % launch.shares.size()];
@@ -233,6 +252,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
         for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
         x.run_block(o.order ? order(linear) : linear);
       }
+      run_put_off(x);
       const uint64_t ran = linear - first, done = launch.done.fetch_add(ran, std::memory_order_relaxed) + ran;
       if (o.progress && (done == total || done / 64 != (done - ran) / 64)) {
         const std::lock_guard lock(launch.mutex);
@@ -242,6 +262,9 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
     }
   }
   launch.steps.fetch_add(x.steps, std::memory_order_relaxed);
+  if (!launch.team) return;
+  launch.team->leave();
+  launch.team->help(w.scratch);
 }
 
 /// Blocks interleaved by a seed; false if there is no memory for them.
@@ -297,10 +320,14 @@ class Launcher {
       launch.options = &interleaved;
     }
     const std::vector<Observer*>& observers = launch.options->observers;
+    // Threads beyond the number of blocks only help, and need no storage for tiles.
+    const unsigned all = threads;
     threads = static_cast<unsigned>(std::min<uint64_t>(threads, grid.blocks()));
-    std::vector<Worker> workers(threads);
-    for (Worker& w : workers)
-      if (!w.prepare(plan.storage_bytes_, plan.scratch_bytes_, plan.alloca_bytes_, memory)) {
+    std::optional<Team> team;
+    if (!interleaving && all > 1 && plan.large()) launch.team = &team.emplace(threads);
+    std::vector<Worker> workers(launch.team ? all : threads);
+    for (size_t k = 0; k < workers.size(); ++k)
+      if (!(k < threads ? workers[k].prepare(plan.storage_bytes_, plan.scratch_bytes_, plan.alloca_bytes_, memory) : workers[k].prepare(0, plan.scratch_bytes_, {}, memory))) {
         Place p;
         p.function = plan.module().str(plan.function().name);
         return diags.error(Code::E0903, p, "no memory for " + std::to_string(threads) + " workers of " + std::to_string(plan.storage_bytes_ + plan.scratch_bytes_) + " bytes",
@@ -308,6 +335,7 @@ class Launcher {
       }
     launch.threads = threads;
     launch.allocas = plan.alloca_bytes_.size() * threads;
+    launch.around_caches = options.around_caches.value_or(memory.bytes() > last_cache_bytes());
     std::vector<std::pair<Slot, size_t>> slots;
     for (uint32_t p = 0; p < plan.function().param_count; ++p)
       slots.emplace_back(plan.params_[p], info(plan.module().types.element_of(plan.function().type(p))).storage);
@@ -321,7 +349,16 @@ class Launcher {
     const auto start = std::chrono::steady_clock::now();
     for (Observer* o : observers) o->launch_begin(launch);
     if (!interleaving) {
-      run_workers(threads, [&](unsigned t) { work(launch, workers[t], t, params, slots); });
+      std::atomic<unsigned> come{0};
+      run_workers(static_cast<unsigned>(workers.size()), [&](unsigned t) {
+        // With a block for every thread each keeps its number, and so its part of the arrays from launch to launch; else who comes first runs.
+        if (workers.size() > threads) t = come.fetch_add(1);
+        if (t < threads) {
+          work(launch, workers[t], t, params, slots);
+        } else {
+          launch.team->help(workers[t].scratch);
+        }
+      });
     } else if (!work_interleaved(launch, *interleaving, workers, params, slots)) {
       (void)diags.error(Code::E0903, Place{}, "no memory for the stacks of " + std::to_string(threads) + " blocks");
     }
@@ -333,6 +370,7 @@ class Launcher {
     stats.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     stats.threads = interleaving ? 1 : threads;
     stats.storage_bytes = plan.storage_bytes_ + plan.scratch_bytes_;
+    if (team) stats.shared_steps = team->shared();
     return stats;
   }
 };

@@ -1,6 +1,7 @@
 // One worker's state while it runs blocks: storage, coordinates, what stopped it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "vm/interp/memory.h"
 #include "vm/interp/observer.h"
 #include "vm/interp/plan.h"
+#include "vm/interp/team.h"
 
 namespace tile {
 
@@ -42,6 +44,7 @@ struct RunOptions {
   Numerics numerics = Numerics::Exact;
   std::optional<uint64_t> schedule;                         ///< blocks interleave by this seed, on one thread (interleaving.h)
   std::optional<uint64_t> order;                            ///< blocks are handed out in an order that follows from this seed
+  std::optional<bool> around_caches;                        ///< stores go around the caches; unset: where the arrays are larger than the last cache
   std::vector<Observer*> observers;                         ///< told of steps and accesses; with none the fast path pays nothing
 };
 
@@ -50,6 +53,7 @@ struct RunStats {
   double seconds = 0;
   unsigned threads = 0;
   uint64_t storage_bytes = 0;                               ///< of one worker
+  uint64_t shared_steps = 0;                                ///< times that several threads computed one step
 };
 
 /// Blocks of a launch that are still to be run, [next, end), in a cache line of its own.
@@ -65,10 +69,12 @@ struct Launch {
   Memory* memory = nullptr;
   Grid grid;
   const RunOptions* options = nullptr;
-  unsigned threads = 1;                                     ///< workers
+  unsigned threads = 1;                                     ///< workers that run blocks
   size_t allocas = 0;                                       ///< allocations of all workers' allocas, the last ones in memory
   std::span<const uint64_t> globals;                        ///< base address of each global of the module
   std::vector<Share> shares;                                ///< one for each worker
+  Team* team = nullptr;                                     ///< where steps may be shared with threads without a block
+  bool around_caches = false;                               ///< RunOptions::around_caches, decided
   alignas(64) std::atomic<uint64_t> done{0};                ///< apart from what workers only read
   std::atomic<uint64_t> steps{0};
   alignas(64) std::atomic<bool> stop{false};
@@ -100,6 +106,29 @@ class Exec {
   /// Fills elements whose values the language leaves open; `first` is the number of the first in the step's tile.
   void unspecified(const Step& step, ElementType e, std::byte* out, size_t n, size_t first = 0) const;
   void copy(const std::vector<Move>& moves, Slot temp) const;
+  /// strided_copy() by several threads. Elements of the destination must not share memory.
+  void copy_box(size_t size, std::byte* dst, std::span<const int64_t> dst_strides, const std::byte* src, std::span<const int64_t> src_strides,
+                std::span<const int64_t> shape);
+  static constexpr size_t kSplit = 1 << 14;  ///< elements whose computation is worth another thread: some microseconds
+  /// Calls f(begin, end, scratch) for ranges that together are [0, n), on this thread and others at the same time, each with scratch memory
+  /// of its own; returns when all calls have ended. Ranges have at least `least` elements; f must not trap or call observers.
+  /// @param each  ranges for each thread: more than one where a thread may be late, one where each range costs something
+  template <class F>
+  void split(size_t n, size_t least, const F& f, size_t each = 4) {
+    const size_t threads = n >= 2 * least && launch.team ? launch.team->helpers() + size_t{1} : 1;
+    if (threads == 1) return f(size_t{0}, n, scratch);
+    struct Work {
+      const F& f;
+      size_t n, pieces;
+    } const work{f, n, std::min(n / least, threads * each)};
+    launch.team->share(
+        worker, work.pieces,
+        [](const void* p, size_t k, std::byte* with) {
+          const Work& w = *static_cast<const Work*>(p);
+          w.f(w.n / w.pieces * k + std::min(k, w.n % w.pieces), w.n / w.pieces * (k + 1) + std::min(k + 1, w.n % w.pieces), with);
+        },
+        &work, scratch);
+  }
   /// Tells the observers of an access; call only if `observed`.
   void notify(const Step& step, const MemoryAccess& access);
 
@@ -112,6 +141,7 @@ class Exec {
   const bool observed;
   unsigned worker = 0;                    ///< number of the thread that runs this block
   std::shared_ptr<FusedState> fused;      ///< working memory of run_fused(), kept from group to group
+  bool put_off = false;                   ///< groups that end a block may wait for run_put_off()
   uint64_t steps = 0;
   uint64_t fuel_left = ~uint64_t{0};
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/stream.h"
 
 namespace tile {
 
@@ -41,9 +42,11 @@ namespace {
 
 using Role = FusedGroup::Role;
 
+constexpr size_t kStreamed = 4096;  // bytes that are computed before they are written around the caches
+
 /// Where a value lies while its group runs.
 struct Spot {
-  std::byte* base = nullptr;
+  std::byte* base = nullptr;       // nullptr: in the scratch memory of each thread
   size_t advance = 0;              // bytes between elements; 0 for what every chunk reuses
   const MemoryRun* run = nullptr;  // rows in memory
 };
@@ -54,7 +57,17 @@ void copy_out(std::byte* to, const MemoryRun& from, size_t n, size_t size) {
 
 }  // namespace
 
+/// The end of a block that has been put off.
+struct PutOff {
+  std::byte* at[FusedGroup::kLastValues];  // first element of a value; nullptr: in scratch memory
+  std::byte* to[FusedGroup::kLastStores];  // where stores go, in their order
+};
+
 struct FusedState {
+  static constexpr size_t kMostPutOff = 16;
+  const FusedGroup* group = nullptr;       // of those that have been put off
+  size_t count = 0;
+  PutOff put_off[kMostPutOff];
   Spot spots[FusedGroup::kMaxValues];
   MemoryRun runs[FusedGroup::kMaxItems];  // of the item
   bool computed[FusedGroup::kMaxItems];   // stores whose tile is computed where it goes
@@ -65,13 +78,13 @@ namespace {
 class Running {
  public:
   Running(Exec& x, const FusedGroup& g, FusedState& state)
-      : x_(x), g_(g), spots_(state.spots), runs_(state.runs), computed_(state.computed) {}
+      : x_(x), g_(g), state_(state), spots_(state.spots), runs_(state.runs), computed_(state.computed) {}
 
   Flow run() {
     for (size_t v = 0; v < g_.values.size(); ++v) {
       const FusedGroup::Value& value = g_.values[v];
       if (value.buffer != ~size_t{0}) {
-        spots_[v] = {x_.scratch + value.buffer, 0, nullptr};
+        spots_[v] = {};
       } else if (value.slot != kNoSlot) {
         in_slot(v);
       }
@@ -82,6 +95,7 @@ class Running {
     }
     separate();
     choose_targets();
+    if (x_.put_off && g_.last && put_off()) return Flow::Next;
     chunks();
     for (size_t i = 0; i < g_.items.size(); ++i)
       if (g_.items[i].role == Role::Store && i >= first_deferred_) {
@@ -108,7 +122,7 @@ class Running {
         return step(i).fn(x_, step(i));
       case Role::Uniform: {
         const void* number[1] = {x_.at(g_.values[item.in[0]].slot)};
-        item.spread.splat(spots_[item.out].base, number, g_.chunk);
+        item.spread.splat(x_.scratch + g_.values[item.out].buffer, number, g_.chunk);
         return Flow::Next;
       }
       case Role::Rows: {
@@ -177,24 +191,74 @@ class Running {
         } else {
           in_slot(v);
         }
-      } else if (item.sole && (item.adjacent || !crossed_)) {
+      } else if (item.sole && (item.adjacent || !crossed_) && !around_caches()) {
         spots_[v] = {nullptr, 0, &runs_[i]};
         computed_[i] = true;
       }
     }
   }
 
+  /// What the group has just read is in the caches.
+  [[nodiscard]] bool around_caches() const { return x_.launch.around_caches && !crossed_; }
+
+  /// Remembers where everything is, if that is all that has to be remembered.
+  bool put_off() {
+    if (crossed_ || first_deferred_ < FusedGroup::kMaxItems) return false;
+    if (state_.count > 0 && state_.group != &g_) run_put_off(x_);
+    PutOff& p = state_.put_off[state_.count];
+    for (size_t v = 0; v < g_.values.size(); ++v) {
+      const Spot& spot = spots_[v];
+      if (spot.run) {
+        if (spot.run->outer > 0) return false;
+        p.at[v] = spot.run->host;
+      } else if (spot.base) {
+        if (!(g_.values[v].slot & kConstSlot)) return false;
+        p.at[v] = spot.base;
+      } else {
+        p.at[v] = nullptr;
+      }
+    }
+    size_t stores = 0;
+    for (size_t i = 0; i < g_.items.size(); ++i) {
+      if (g_.items[i].role != Role::Store) continue;
+      if (runs_[i].outer > 0) return false;
+      p.to[stores++] = runs_[i].host;
+    }
+    state_.group = &g_;
+    if (++state_.count == FusedState::kMostPutOff) run_put_off(x_);
+    return true;
+  }
+
   void chunks() {
     size_t chunk = std::min(g_.chunk, g_.n);
     for (size_t v = 0; v < g_.values.size(); ++v)
       if (spots_[v].run) chunk = std::min(chunk, spots_[v].run->length);
-    for (size_t i = 0; i < g_.items.size(); ++i)
-      if (stored_in_place(i)) chunk = std::min(chunk, runs_[i].length);
+    for (size_t i = 0; i < g_.items.size(); ++i) {
+      if (!stored_in_place(i)) continue;
+      chunk = std::min(chunk, runs_[i].length);
+      if (around_caches()) chunk = std::min(chunk, std::max(FusedGroup::kMinElements, kStreamed / g_.values[g_.items[i].in[0]].size));
+    }
+    // Extents, and so all these numbers, are powers of two.
+    x_.split(g_.n / chunk, std::max<size_t>(1, Exec::kSplit / chunk),
+             [&](size_t begin, size_t end, std::byte* scratch) { chunks(begin * chunk, end * chunk, chunk, scratch); });
+  }
+
+  void chunks(size_t begin, size_t end, size_t chunk, std::byte* scratch) const {
     std::byte* at[FusedGroup::kMaxValues];
-    for (size_t first = 0; first < g_.n; first += chunk) {
+    for (size_t v = 0; v < g_.values.size(); ++v)
+      if (!spots_[v].run && !spots_[v].base && g_.values[v].buffer != ~size_t{0}) at[v] = scratch + g_.values[v].buffer;
+    if (scratch != x_.scratch)  // a thread that helps: the slot of a repeated number may have another owner by now
+      for (const FusedGroup::Item& item : g_.items)
+        if (item.role == Role::Uniform) std::memcpy(at[item.out], x_.scratch + g_.values[item.out].buffer, chunk * g_.values[item.out].size);
+    bool streamed = false;
+    for (size_t first = begin; first < end; first += chunk) {
       for (size_t v = 0; v < g_.values.size(); ++v) {
         const Spot& p = spots_[v];
-        at[v] = p.run ? p.run->at(first, g_.values[v].size) : p.base + first * p.advance;
+        if (p.run) {
+          at[v] = p.run->at(first, g_.values[v].size);
+        } else if (p.base) {
+          at[v] = p.base + first * p.advance;
+        }
       }
       for (size_t i = 0; i < g_.items.size(); ++i) {
         const FusedGroup::Item& item = g_.items[i];
@@ -206,22 +270,68 @@ class Running {
           item.spread.write(g_.values[item.out].size, at[item.out], x_.at<std::byte>(g_.values[item.in[0]].slot), first, chunk);
         } else if (stored_in_place(i) && !computed_[i]) {
           const size_t size = g_.values[item.in[0]].size;
-          std::memmove(runs_[i].at(first, size), at[item.in[0]], chunk * size);
+          if (around_caches()) {
+            stream_copy(runs_[i].at(first, size), at[item.in[0]], chunk * size);
+            streamed = true;
+          } else {
+            std::memmove(runs_[i].at(first, size), at[item.in[0]], chunk * size);
+          }
         }
       }
     }
+    if (streamed) stream_end();
   }
 
   Exec& x_;
   const FusedGroup& g_;
   size_t first_deferred_ = FusedGroup::kMaxItems;  // stores from this item on are steps after the chunks
   bool crossed_ = false;                           // a store in place writes what a load in place reads
+  FusedState& state_;
   Spot* const spots_;
   MemoryRun* const runs_;
   bool* const computed_;
 };
 
 }  // namespace
+
+void run_put_off(Exec& x) {
+  if (!x.fused || x.fused->count == 0) return;
+  FusedState& state = *x.fused;
+  const FusedGroup& g = *state.group;
+  const bool around = x.launch.around_caches;
+  size_t chunk = std::min(g.chunk, g.n);
+  if (around)
+    for (const FusedGroup::Item& item : g.items)
+      if (item.role == Role::Store) chunk = std::min(chunk, std::max(FusedGroup::kMinElements, kStreamed / g.values[item.in[0]].size));
+  for (size_t k = 0; k < state.count; ++k) {
+    const PutOff& p = state.put_off[k];
+    for (size_t first = 0; first < g.n; first += chunk) {
+      std::byte* at[FusedGroup::kLastValues];
+      for (size_t v = 0; v < g.values.size(); ++v) {
+        const FusedGroup::Value& value = g.values[v];
+        at[v] = p.at[v] ? p.at[v] + first * (value.slot & kConstSlot ? value.advance : value.size) : x.scratch + value.buffer;
+      }
+      size_t stores = 0;
+      for (const FusedGroup::Item& item : g.items) {
+        if (item.role == Role::Kernel) {
+          const void* in[3];
+          for (size_t j = 0; j < item.inputs; ++j) in[j] = at[item.in[j]];
+          x.plan.steps()[item.step].kernel(at[item.out], in, chunk);
+        } else if (item.role == Role::Store) {
+          std::byte* to = p.to[stores++] + first * g.values[item.in[0]].size;
+          const size_t bytes = chunk * g.values[item.in[0]].size;
+          if (around) {
+            stream_copy(to, at[item.in[0]], bytes);
+          } else if (to != at[item.in[0]]) {
+            std::memmove(to, at[item.in[0]], bytes);
+          }
+        }
+      }
+    }
+  }
+  if (around) stream_end();
+  state.count = 0;
+}
 
 Flow run_fused(Exec& x, const FusedGroup& g) {
   if (!x.fused) x.fused = std::make_shared<FusedState>();

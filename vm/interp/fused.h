@@ -1,6 +1,7 @@
 // Runs of steps that are executed together, a chunk of elements at a time, so that tiles between them stay in the first-level cache and
 // arrays are read and written where they lie. Found when planning (plan_fuse.cpp), run by fused.cpp. A group gives the same bits and
-// traps as its steps one by one; launches that are observed run the steps.
+// traps as its steps one by one; launches that are observed run the steps. A group that ends a block may be put off until some more blocks
+// have computed their addresses: their memory is then walked without the pauses in which nothing is under way from memory.
 #pragma once
 
 #include <cstddef>
@@ -58,6 +59,7 @@ struct Spread {
 struct FusedGroup : StepData {
   static constexpr size_t kMaxItems = 48, kMaxValues = 64;
   static constexpr size_t kMinElements = 256;  ///< of tiles worth a group, and of rows worth reading in place
+  static constexpr size_t kLastValues = 16, kLastStores = 4, kLastElements = 1 << 14;  ///< of groups that may be put off
   static constexpr uint16_t kNone = 0xFFFF;
 
   enum class Role : uint8_t {
@@ -92,7 +94,11 @@ struct FusedGroup : StepData {
   size_t n = 0;                    ///< elements of the tiles
   size_t chunk = 0;                ///< most elements at a time
   uint32_t end = 0;                ///< step after the group
+  bool last = false;               ///< the end of a block, small and simple: may wait until those of other blocks are ready
 };
+
+/// Runs what run_fused() has put off (Exec::put_off).
+void run_put_off(Exec& x);
 
 /// Finds the groups of a plan whose steps are all there.
 void fuse_steps(PlanBuilder& b);

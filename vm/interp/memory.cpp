@@ -32,6 +32,12 @@ uint64_t Memory::allocate(uint64_t size, std::string name) {
   return base;
 }
 
+uint64_t Memory::bytes() const {
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < count_.load(std::memory_order_acquire); ++i) sum += chunk(i).size;
+  return sum;
+}
+
 const Memory::Allocation* Memory::find(uint64_t address) const {
   const uint64_t index = index_of(address);
   return index < count_.load(std::memory_order_acquire) ? &chunk(index) : nullptr;

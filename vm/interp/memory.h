@@ -43,6 +43,8 @@ class Memory {
     if (offset > a.size || bytes > a.size - offset) return nullptr;
     return a.data + offset;
   }
+  /// Bytes of all allocations together.
+  [[nodiscard]] uint64_t bytes() const;
   /// The allocation that an address names, or nullptr.
   [[nodiscard]] const Allocation* find(uint64_t address) const;
   /// "offset 4096 of argument 0 (a), which has 4096 bytes": for messages.

@@ -62,6 +62,8 @@ class Plan {
   [[nodiscard]] const Function& function() const { return *function_; }
   [[nodiscard]] size_t storage_bytes() const { return storage_bytes_; }
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
+  /// True if some step may be worth the work of several threads.
+  [[nodiscard]] bool large() const { return storage_bytes_ + constants_.size() >= kLarge; }
 
   /// Plans an entry.
   /// @error E0808 an operation that this machine knows but does not execute; L0103 tiles larger than `max_bytes` in one block
@@ -72,6 +74,7 @@ class Plan {
   friend class PlanBuilder;
   friend class Exec;
   friend class Launcher;
+  static constexpr size_t kLarge = size_t{64} << 10;  // bytes of tiles
   std::shared_ptr<const ValidModule> module_;
   const Function* function_ = nullptr;
   std::vector<Step> steps_;

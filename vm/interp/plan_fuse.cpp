@@ -282,9 +282,23 @@ class Fuser {
     }
     g->n = n_;
     g->end = end;
+    g->last = ends_block(*g);
     place_buffers(*g);
     b_.step_at(begin).fused = static_cast<const FusedGroup*>(b_.keep(std::move(g)));
     return true;
+  }
+
+  /// True if only the block's return follows, and the group is of the kind that run_put_off() knows.
+  [[nodiscard]] bool ends_block(const FusedGroup& g) const {
+    if (g.end + 1 != b_.step_count() || n_ > FusedGroup::kLastElements || g.values.size() > FusedGroup::kLastValues) return false;
+    size_t stores = 0;
+    for (const FusedGroup::Item& item : g.items) {
+      if (item.role == Role::Uniform || item.role == Role::Rows || item.role == Role::Spread) return false;
+      stores += item.role == Role::Store;
+      const InstId i = b_.step_at(item.step).inst;
+      if (f_.insts[i].result_count > 0 && b_.home(f_.result(i)) != 0) return false;  // the end of a loop's body
+    }
+    return stores <= FusedGroup::kLastStores;
   }
 
   /// Gives chunks to the values that need not exist as a whole; a chunk is reused after the last read.

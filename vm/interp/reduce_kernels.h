@@ -14,6 +14,13 @@ namespace tile {
 enum class ReduceKind : uint8_t { AddF, MulF, MaxF, MinF, AddI, MulI, MaxI, MinI, AndI, OrI, XOrI };
 inline constexpr int kReduceKinds = 11;
 
+/// Where only a part of a tile is reduced or scanned, or one with gaps between its rows. 0: contiguous.
+struct ReduceStrides {
+  size_t pitch = 0;  ///< elements between neighbours along len, of both tiles; if given, inner is a multiple of kReduceColumns
+  size_t row = 0;    ///< elements between neighbours along outer, of `in`
+};
+inline constexpr size_t kReduceColumns = 64;
+
 /// Reduces [outer, len, inner] over len into [outer, inner]: r = x[0]; for j = 1 .. len-1: r = op(r, x[j]).
 ///
 /// Each step gives the bits of the elementwise operation: rounded once to the element type, canonical NaN. With len = 1
@@ -25,11 +32,11 @@ inline constexpr int kReduceKinds = 11;
 ///                   f32, f64, rounding other than nearest even, flush_to_zero
 /// @thread_safety    any thread
 [[nodiscard]] bool reduce_fast(ReduceKind kind, ElementType type, const Modifiers& modifiers, void* out, const void* in,
-                               size_t outer, size_t len, size_t inner);
+                               size_t outer, size_t len, size_t inner, ReduceStrides strides = {});
 
 /// Inclusive scan of [outer, len, inner] along len: out[0] = x[0]; out[j] = op(out[j-1], x[j]); from the end if
 /// `reverse`. Everything else as reduce_fast.
 [[nodiscard]] bool scan_fast(ReduceKind kind, ElementType type, const Modifiers& modifiers, void* out, const void* in,
-                             size_t outer, size_t len, size_t inner, bool reverse);
+                             size_t outer, size_t len, size_t inner, bool reverse, ReduceStrides strides = {});
 
 }  // namespace tile

@@ -30,6 +30,21 @@ void normalise_i1(std::byte* p, size_t n) {
   for (size_t k = 0; k < n; ++k) p[k] = p[k] != std::byte{0} ? std::byte{1} : std::byte{0};
 }
 
+// True if no two elements of the box have the same place: each stride, in ascending order, steps over all that the smaller ones reach.
+bool disjoint(std::span<const int64_t> strides, std::span<const int64_t> shape) {
+  std::pair<int64_t, int64_t> dims[kMaxRank];
+  size_t n = 0;
+  for (size_t k = 0; k < shape.size(); ++k)
+    if (shape[k] != 1) dims[n++] = {strides[k], shape[k]};
+  std::sort(dims, dims + n);
+  int64_t extent = 1;
+  for (size_t k = 0; k < n; ++k) {
+    if (dims[k].first < extent) return false;
+    extent += (dims[k].second - 1) * dims[k].first;
+  }
+  return true;
+}
+
 }  // namespace
 
 uint64_t padding_bits(ElementType e, uint32_t padding) {
@@ -175,14 +190,14 @@ std::byte* ViewAccess::sparse_base(Exec& x, const uint64_t* view, const Box& box
 }
 
 template <class F>
-void ViewAccess::sparse_rows(const Exec& x, const uint64_t* view, const F& f) const {
+void ViewAccess::sparse_rows(const Exec& x, const uint64_t* view, size_t begin, size_t end, const F& f) const {
   const Index& which = index[sparse];
   const uint64_t extent = view[1 + dim[sparse]], stride = view[1 + rank + dim[sparse]];
   const size_t size = info(element).storage;
   const uint8_t* p = x.at<uint8_t>(which.slot);
-  for (int64_t a = 0; a < tile[sparse]; ++a) {
-    const uint64_t i = read_bits(p, which.size, static_cast<size_t>(a));
-    if (i < extent) f(static_cast<size_t>(a * tile_strides[sparse]) * size, static_cast<size_t>(i * stride) * size);
+  for (size_t a = begin; a < end; ++a) {
+    const uint64_t i = read_bits(p, which.size, a);
+    if (i < extent) f(a * static_cast<size_t>(tile_strides[sparse]) * size, static_cast<size_t>(i * stride) * size);
   }
 }
 
@@ -202,16 +217,21 @@ bool ViewAccess::move_sparse(Exec& x, const uint64_t* view, const Box& box, std:
     neighbours *= shape[k];
   }
   const size_t bytes = static_cast<size_t>(neighbours) * size;
-  sparse_rows(x, view, [&](size_t to, size_t from) {
-    std::byte* here = base + from;
-    if (run) {
-      out ? std::memcpy(out + to, here, bytes) : std::memcpy(here, in + to, bytes);
-    } else if (out) {
-      strided_copy(size, out + to, tile_strides, here, std::span(memory, rank), std::span(shape, rank));
-    } else {
-      strided_copy(size, here, std::span(memory, rank), in + to, tile_strides, std::span(shape, rank));
-    }
-  });
+  const auto move = [&](size_t begin, size_t end, std::byte*) {
+    sparse_rows(x, view, begin, end, [&](size_t to, size_t from) {
+      std::byte* here = base + from;
+      if (run) {
+        out ? std::memcpy(out + to, here, bytes) : std::memcpy(here, in + to, bytes);
+      } else if (out) {
+        strided_copy(size, out + to, tile_strides, here, std::span(memory, rank), std::span(shape, rank));
+      } else {
+        strided_copy(size, here, std::span(memory, rank), in + to, tile_strides, std::span(shape, rank));
+      }
+    });
+  };
+  const size_t rows = static_cast<size_t>(tile[sparse]), row = std::max<size_t>(1, static_cast<size_t>(tile_strides[sparse]));
+  // Two rows of a scatter may be the same row of the array: they go in order.
+  out ? x.split(rows, (Exec::kSplit + row - 1) / row, move) : move(0, rows, nullptr);
   return true;
 }
 
@@ -224,7 +244,7 @@ bool ViewAccess::load(Exec& x, const Step& s) const {
   bool full = !box.empty && std::equal(tile.begin(), tile.end(), box.valid);
   if (full && sparse < rank) {
     int64_t inside = 0;
-    sparse_rows(x, view, [&](size_t, size_t) { ++inside; });
+    sparse_rows(x, view, 0, static_cast<size_t>(tile[sparse]), [&](size_t, size_t) { ++inside; });
     full = inside == tile[sparse];
   }
   if (!full && padded) fill_elements(size, out, padding, s.n);
@@ -237,7 +257,7 @@ bool ViewAccess::load(Exec& x, const Step& s) const {
   if (const std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Read)) {
     int64_t src[kMaxRank];
     for (size_t k = 0; k < rank; ++k) src[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
-    strided_copy(size, out, tile_strides, host, std::span(src, rank), std::span(box.valid, rank));
+    x.copy_box(size, out, tile_strides, host, std::span(src, rank), std::span(box.valid, rank));
     if (element == ElementType::I1) normalise_i1(out, s.n);
     return true;
   }
@@ -303,7 +323,11 @@ bool ViewAccess::store(Exec& x, const Step& s) const {
   if (std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Write)) {
     int64_t dst[kMaxRank];
     for (size_t k = 0; k < rank; ++k) dst[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);
-    strided_copy(size, host, std::span(dst, rank), in, tile_strides, std::span(box.valid, rank));
+    if (disjoint(std::span(dst, rank), std::span(box.valid, rank))) {
+      x.copy_box(size, host, std::span(dst, rank), in, tile_strides, std::span(box.valid, rank));
+    } else {
+      strided_copy(size, host, std::span(dst, rank), in, tile_strides, std::span(box.valid, rank));
+    }
     return true;
   }
   return elementwise(x, s, view, box, MemoryAccess::Kind::Write, [&](size_t e, uint64_t, std::byte* host, unsigned bit) {

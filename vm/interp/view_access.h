@@ -51,9 +51,9 @@ struct ViewAccess : AccessData {
   Span span_of(const Exec& x, const uint64_t* view, const Box& box) const;
   /// Gather/scatter: host address of the tile's row of index 0 if all rows of the array lie in one allocation; nullptr otherwise.
   std::byte* sparse_base(Exec& x, const uint64_t* view, const Box& box) const;
-  /// Calls f(bytes from the tile's first element, bytes from the base) for every index inside the array.
+  /// Calls f(bytes from the tile's first element, bytes from the base) for every index inside the array, of those in [begin, end).
   template <class F>
-  void sparse_rows(const Exec& x, const uint64_t* view, const F& f) const;
+  void sparse_rows(const Exec& x, const uint64_t* view, size_t begin, size_t end, const F& f) const;
   /// Moves the rows of a gather to `out` or those of a scatter from `in`; false if they have to go element by element.
   bool move_sparse(Exec& x, const uint64_t* view, const Box& box, std::byte* out, const std::byte* in) const;
   /// Host address of the box's first element if all of it lies in one allocation; nullptr otherwise.

@@ -49,24 +49,31 @@ ReduceFn find(ReduceKind kind, ElementType type, const Modifiers& m, bool scan) 
 }  // namespace
 
 bool reduce_fast(ReduceKind kind, ElementType type, const Modifiers& m, void* out, const void* in, size_t outer,
-                 size_t len, size_t inner) {
+                 size_t len, size_t inner, ReduceStrides strides) {
   const ReduceFn fn = find(kind, type, m, false);
   if (!fn) return false;
   if (outer == 0 || len == 0 || inner == 0) return true;
+  const size_t pitch = strides.pitch ? strides.pitch : inner, row = strides.row ? strides.row : len * pitch;
   if (len == 1) {
-    std::memcpy(out, in, outer * inner * info(type).storage);
+    const size_t size = info(type).storage;
+    for (size_t o = 0; o < outer; ++o)
+      std::memcpy(static_cast<unsigned char*>(out) + o * pitch * size,
+                  static_cast<const unsigned char*>(in) + o * row * size, inner * size);
     return true;
   }
-  fn(ReduceJob{static_cast<unsigned char*>(out), static_cast<const unsigned char*>(in), outer, len, inner, false});
+  fn(ReduceJob{static_cast<unsigned char*>(out), static_cast<const unsigned char*>(in), outer, len, inner, false, pitch,
+               row});
   return true;
 }
 
 bool scan_fast(ReduceKind kind, ElementType type, const Modifiers& m, void* out, const void* in, size_t outer,
-               size_t len, size_t inner, bool reverse) {
+               size_t len, size_t inner, bool reverse, ReduceStrides strides) {
   const ReduceFn fn = find(kind, type, m, true);
   if (!fn) return false;
   if (outer == 0 || len == 0 || inner == 0) return true;
-  fn(ReduceJob{static_cast<unsigned char*>(out), static_cast<const unsigned char*>(in), outer, len, inner, reverse});
+  const size_t pitch = strides.pitch ? strides.pitch : inner, row = strides.row ? strides.row : len * pitch;
+  fn(ReduceJob{static_cast<unsigned char*>(out), static_cast<const unsigned char*>(in), outer, len, inner, reverse,
+               pitch, row});
   return true;
 }
 

@@ -14,7 +14,10 @@ struct ReduceJob {
   unsigned char* out;
   const unsigned char* in;
   size_t outer, len, inner;
-  bool reverse;  // scans only
+  bool reverse;      // scans only
+  // Elements between neighbours along len, of both tiles, and along outer, of `in`. Where pitch is not inner, inner
+  // fills a vector.
+  size_t pitch, row;
 };
 using ReduceFn = void (*)(const ReduceJob&);
 
