@@ -5,7 +5,9 @@
 
 BUILD_DIR holds kernel_bench and tilevm (cmake -DTILEVM_BENCH=ON). Needs torch and triton (pip). Each round times every
 candidate once, warmed up; a figure is the median over the rounds, a ratio the median of the rounds' ratios, so that a machine
-whose speed drifts gives fair ratios. Start to end of the program is measured on examples/07_ragged if it is there."""
+whose speed drifts gives fair ratios. Where memory is the limit, a loop by hand over arrays of the same size (kernel_bench's loop/...)
+says what the machine gives, with all threads and with one. Workloads of one big block have no peer: what counts there is how much two
+threads gain. Start to end of the program is measured on examples/07_ragged if it is there."""
 import argparse
 import json
 import os
@@ -145,6 +147,10 @@ def workloads():
            lambda: attention[(8,)](q, k, v, r, 1024, 64, 128))
 
 
+LOOPS = {"vector_add": ("loop/vector_add", "loop/vector_add_stream"), "reduce": ("loop/reduce",), "gather": ("loop/gather",)}
+BIG = [("big_chain", 12 * 1024 * 1024e-9, "GB/s"), ("big_rows", 8 * 1024 * 1024e-9, "GB/s"), ("big_product", 2 * 512**3 * 1e-9, "GFLOP/s")]
+
+
 def tilevm(build, name, threads=0):
     """Seconds of one launch: Google Benchmark's median of five repetitions; threads 0: all cores."""
     out = subprocess.run([str(build / "kernel_bench"), f"--benchmark_filter=^{name}/{threads}/real_time$", "--benchmark_repetitions=5",
@@ -154,6 +160,46 @@ def tilevm(build, name, threads=0):
     return next(r["real_time"] for r in runs if r.get("aggregate_name") == "median") * 1e-3
 
 
+def rounds(name, count, f):
+    """What f gives in each round."""
+    out = []
+    for k in range(count):
+        if sys.stderr.isatty():
+            print(f"\r{name}: round {k + 1} of {count} ", end="", file=sys.stderr, flush=True)
+        out.append(f())
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    return out
+
+
+def beside(build, count, name, work, unit, run_torch, run_triton):
+    def once():
+        t = {"tilevm": tilevm(build, name), "torch": median_time(run_torch, 5, 15), "triton": median_time(run_triton, 0, 1), "one": tilevm(build, name, 1)}
+        loops = [(tilevm(build, loop), tilevm(build, loop, 1)) for loop in LOOPS.get(name, ())]
+        if loops:
+            t["loop"], t["loop_one"] = (min(times) for times in zip(*loops))
+        return t
+    times = rounds(name, count, once)
+    middle = {key: statistics.median(t[key] for t in times) for key in times[0]}
+    ratio = lambda a, b: statistics.median(t[a] / t[b] for t in times)
+    row = {"name": name, "unit": unit, "tilevm": work / middle["tilevm"], "torch": work / middle["torch"], "triton_interpreter": work / middle["triton"],
+           "of_torch": ratio("torch", "tilevm"), "times_triton": ratio("triton", "tilevm"), "of_one_thread": ratio("one", "tilevm")}
+    text = (f"{name:12} tilevm {row['tilevm']:8.1f} {unit:8} torch {row['torch']:8.1f}  Triton interpreter {row['triton_interpreter']:8.3f}   "
+            f"{row['of_torch']:.2f} x torch, {row['times_triton']:.0f} x interpreter, {row['of_one_thread']:.2f} x one thread")
+    if "loop" in middle:
+        row["loop"], row["loop_of_one_thread"] = work / middle["loop"], ratio("loop_one", "loop")
+        text += f"; a loop by hand {row['loop']:.1f}, {row['loop_of_one_thread']:.2f} x one thread"
+    print(text, flush=True)
+    return row
+
+
+def big(build, count, name, work, unit):
+    times = rounds(name, count, lambda: (tilevm(build, name), tilevm(build, name, 1)))
+    row = {"name": name, "unit": unit, "tilevm": work / statistics.median(t[0] for t in times), "of_one_thread": statistics.median(t[1] / t[0] for t in times)}
+    print(f"{name:12} tilevm {row['tilevm']:8.1f} {unit:8} one block, {row['of_one_thread']:.2f} x one thread", flush=True)
+    return row
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("build", type=pathlib.Path)
@@ -161,29 +207,17 @@ def main():
     ap.add_argument("--only", default="", help="names of workloads, a regular expression")
     ap.add_argument("--json", type=pathlib.Path)
     args = ap.parse_args()
-    report = {"torch": torch.__version__, "triton": triton.__version__, "threads": torch.get_num_threads(), "rounds": args.rounds, "rows": []}
-    for name, work, unit, run_torch, run_triton in workloads():
-        if not re.search(args.only, name):
-            continue
-        times = []
-        for k in range(args.rounds):
-            if sys.stderr.isatty():
-                print(f"\r{name}: round {k + 1} of {args.rounds} ", end="", file=sys.stderr, flush=True)
-            times.append((tilevm(args.build, name), median_time(run_torch, 5, 15), median_time(run_triton, 0, 1), tilevm(args.build, name, 1)))
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr)
-        ours, theirs, interpreter, single = (statistics.median(t[i] for t in times) for i in range(4))
-        row = {"name": name, "unit": unit, "tilevm": work / ours, "torch": work / theirs, "triton_interpreter": work / interpreter,
-               "of_torch": statistics.median(t[1] / t[0] for t in times), "times_triton": statistics.median(t[2] / t[0] for t in times),
-               "of_one_thread": statistics.median(t[3] / t[0] for t in times)}
-        report["rows"].append(row)
-        print(f"{name:12} tilevm {row['tilevm']:8.1f} {unit:8} torch {row['torch']:8.1f}  Triton interpreter {row['triton_interpreter']:8.3f}   "
-              f"{row['of_torch']:.2f} x torch, {row['times_triton']:.0f} x interpreter, {row['of_one_thread']:.2f} x one thread", flush=True)
+    report = {"torch": torch.__version__, "triton": triton.__version__, "threads": torch.get_num_threads(), "rounds": args.rounds,
+              "load_before": os.getloadavg(), "rows": []}
+    report["rows"] += [beside(args.build, args.rounds, *w) for w in workloads() if re.search(args.only, w[0])]
+    report["rows"] += [big(args.build, args.rounds, *w) for w in BIG if re.search(args.only, w[0])]
     job = next(iter(sorted(pathlib.Path(__file__).resolve().parents[2].glob("examples/07*.json"))), None)
     if job and not args.only:
         t = median_time(lambda: subprocess.run([str(args.build / "tilevm"), "run", str(job)], capture_output=True, check=True), 2, 15)
         report["start_to_end_ms"] = t * 1e3
         print(f"start to end of {job.name}: {t * 1e3:.1f} ms")
+    report["load_after"] = os.getloadavg()
+    print(f"load average {report['load_before'][0]:.1f} before, {report['load_after'][0]:.1f} after")
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n")
 

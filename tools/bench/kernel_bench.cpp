@@ -1,12 +1,23 @@
-// Whole launches on the CPU machine: the kernels of tools/bench/kernels, warm, one launch an iteration.
-// tools/bench/beside_torch.py runs this beside torch and the Triton interpreter.
+// Whole launches on the CPU machine: the kernels of tools/bench/kernels, warm, one launch an iteration; beside them what a loop by hand
+// gets from the memory of this machine (loop/...). tools/bench/beside_torch.py runs this beside torch and the Triton interpreter.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <random>
 #include <string>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "assembler/assembler.h"
+#include "vm/interp/worker_pool.h"
 #include "vm/ir/valid_module.h"
 #include "vm/runtime/atomic_file.h"
 #include "vm/runtime/device.h"
@@ -101,6 +112,82 @@ std::vector<Bench> benches() {
       {"scan", "scan.tile", {random("2048,1024"), zeros("2048,1024")}, {128, 1, 1}, 2 * rows, "B"},
       {"gather", "gather.tile", {random("65536,64"), "ptr:i32[16384]=randint(seed=3,hi=65536)", zeros("16384,64")}, {64, 1, 1}, 8.0 * 16384 * 64e-9, "B"},
       {"attention", "attention.tile", {random("1024,64"), random("1024,64", "f32", 2), random("1024,64", "f32", 3), zeros("1024,64")}, {8, 1, 1}, 4.0 * 1024 * 1024 * 64e-9, "FLOP"},
+      // One block: its steps are spread over the threads.
+      {"big_chain", "big_chain.tile", {random("1024,1024"), random("1024,1024", "f32", 2), zeros("1024,1024")}, {1, 1, 1}, 12.0 * 1024 * 1024e-9, "B"},
+      {"big_rows", "big_rows.tile", {random("1024,1024"), zeros("1024,1024")}, {1, 1, 1}, 8.0 * 1024 * 1024e-9, "B"},
+      {"big_product", "big_product.tile", {random("512,512"), random("512,512", "f32", 2), zeros("512,512")}, {1, 1, 1}, 2.0 * 512 * 512 * 512e-9, "FLOP"},
+  };
+}
+
+/// Loops by hand over arrays of the size that the kernels have, each thread its own part: what the machine can give.
+struct Loop {
+  using Body = void (*)(float* out, const float* a, const float* b, const int32_t* index, size_t begin, size_t end);
+  const char* name;
+  Body body;
+  size_t out, in;   // elements of the result and of each operand
+  size_t count;     // what threads divide among them
+  double bytes;
+};
+
+void add_loop(float* out, const float* a, const float* b, const int32_t*, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) out[i] = a[i] + b[i];
+}
+#if defined(__x86_64__)
+void stream_loop(float* out, const float* a, const float* b, const int32_t*, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; i += 4) _mm_stream_ps(out + i, _mm_add_ps(_mm_loadu_ps(a + i), _mm_loadu_ps(b + i)));
+  _mm_sfence();
+}
+#endif
+void read_loop(float* out, const float* a, const float*, const int32_t*, size_t begin, size_t end) {
+  uint32_t bits[16] = {};  // a sum of floats would wait for its own last addition
+  for (size_t i = begin; i < end; i += 16)
+    for (size_t k = 0; k < 16; ++k) {
+      uint32_t word;
+      __builtin_memcpy(&word, a + i + k, sizeof word);
+      bits[k] ^= word;
+    }
+  for (const uint32_t word : bits) benchmark::DoNotOptimize(word);
+  benchmark::DoNotOptimize(out);
+}
+void gather_loop(float* out, const float* a, const float*, const int32_t* index, size_t begin, size_t end) {
+  for (size_t row = begin; row < end; ++row) __builtin_memcpy(out + row * 64, a + static_cast<size_t>(index[row]) * 64, 64 * sizeof(float));
+}
+
+void loops(benchmark::State& state, const Loop& loop, unsigned threads) {
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  std::mt19937 numbers(1);
+  // Numbers as kernels have them: some machines move equal ones faster.
+  const auto some = [&](size_t n) {
+    std::vector<float> v(n);
+    for (float& x : v) x = 1.0f + static_cast<float>(numbers() >> 9) * 0x1p-23f;
+    return v;
+  };
+  std::vector<float> out(loop.out + 16);
+  const std::vector<float> a = some(loop.in), b = some(loop.in);
+  float* const aligned = out.data() + (64 - reinterpret_cast<uintptr_t>(out.data()) % 64) % 64 / sizeof(float);
+  std::vector<int32_t> index(16384);
+  for (int32_t& i : index) i = static_cast<int32_t>(numbers() % 65536);
+  for (auto _ : state) {
+    // A thread that is late leaves its part to the others.
+    std::atomic<unsigned> next{0};
+    tile::run_workers(threads, [&](unsigned) {
+      const auto border = [&](unsigned t) { return loop.count / 16 * t / threads * 16; };
+      for (unsigned t; (t = next.fetch_add(1)) < threads;) loop.body(aligned, a.data(), b.data(), index.data(), border(t), border(t + 1));
+    });
+    benchmark::ClobberMemory();
+  }
+  state.counters["GB/s"] = benchmark::Counter(loop.bytes * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+std::vector<Loop> all_loops() {
+  constexpr size_t kLong = 4194304, kRows = 2048 * 1024;
+  return {
+      {"loop/vector_add", add_loop, kLong, kLong, kLong, 12.0 * kLong},
+#if defined(__x86_64__)
+      {"loop/vector_add_stream", stream_loop, kLong, kLong, kLong, 12.0 * kLong},
+#endif
+      {"loop/reduce", read_loop, 16, kRows, kRows, 4.0 * kRows},
+      {"loop/gather", gather_loop, size_t{16384} * 64, size_t{65536} * 64, 16384, 8.0 * 16384 * 64},
   };
 }
 
@@ -116,6 +203,12 @@ int main(int argc, char** argv) {
                                      state.counters[std::string("G") + b.unit + "/s"] =
                                          benchmark::Counter(b.work * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
                                    })
+          ->UseRealTime()
+          ->Unit(benchmark::kMillisecond);
+  for (const Loop& loop : all_loops())
+    for (const unsigned threads : {0u, 1u})
+      benchmark::RegisterBenchmark((std::string(loop.name) + "/" + std::to_string(threads)).c_str(),
+                                   [loop, threads](benchmark::State& state) { loops(state, loop, threads); })
           ->UseRealTime()
           ->Unit(benchmark::kMillisecond);
   benchmark::Initialize(&argc, argv);
