@@ -4,6 +4,7 @@
 
 #include "tests/unit/observe_kit.h"
 #include "vm/interp/fused.h"
+#include "vm/interp/isa/isa.h"
 #include "vm/interp/plan.h"
 
 namespace {
@@ -122,19 +123,86 @@ TEST_CASE("groups of steps give the memory that the steps give one by one") {
     CAPTURE(seed);
     CAPTURE(text);
     const std::vector<std::string> arguments = {"ptr:f32[" + std::to_string(kElements) + "]=normal(seed=" + std::to_string(seed) + ")"};
-    observe_kit::Kernel together(text, arguments), apart(text, arguments);
+    observe_kit::Kernel together(text, arguments), apart(text, arguments), around(text, arguments);
     Watcher watcher;
     REQUIRE(together.run({}));
     REQUIRE(apart.run({&watcher}));
-    const auto &a = together.args.buffers[0].memory, &b = apart.args.buffers[0].memory;
+    RunOptions options;
+    options.threads = 1;
+    options.around_caches = true;
+    REQUIRE(around.device->launch(*around.entry, {1, 1, 1}, around.args, options, around.diags));
+    const auto &a = together.args.buffers[0].memory, &b = apart.args.buffers[0].memory, &c = around.args.buffers[0].memory;
     REQUIRE(a.size() == b.size());
     REQUIRE(std::memcmp(a.data(), b.data(), a.size()) == 0);
+    REQUIRE(std::memcmp(c.data(), b.data(), c.size()) == 0);
     Diagnostics diags;
     const auto plan = Plan::make(together.module, *together.entry, diags);
     REQUIRE(plan);
     for (const Step& s : (*plan)->steps()) groups += s.fused != nullptr;
   }
   CHECK(groups > 400);  // the kernels are of the kind that is grouped
+}
+
+TEST_CASE("the ends of many blocks, put off and around the caches, give what the blocks give one by one") {
+  struct Body {
+    const char *element, *text;
+  };
+  const Body bodies[] = {
+      {"f32", "  %r = addf %a, %b : !tile\n"},
+      {"f32", "  %r = subf %a, %b : !tile\n"},
+      {"f32", "  %r = mulf %a, %b rounding<zero> : !tile\n"},
+      {"f64", "  %r = mulf %a, %b : !tile\n"},
+      {"f64", "  %r = addf %a, %b : !tile\n"},
+      {"f16", "  %r = addf %a, %b : !tile\n"},
+      {"i32", "  %r = addi %a, %b : !tile\n"},
+      {"f32", "  %c = mulf %a, %half : !tile\n  %r = subf %c, %b : !tile\n"},
+      {"f32", "  %c = addf %a, %b : !tile\n  %tc = store_view_tko weak %c, %yp[%i] : !tile, !view, tile<i32> -> token\n  %r = mulf %c, %b : !tile\n"},
+      {"i32", "  %r = reshape %a : !tile -> !tile\n"},
+  };
+  // The result lies `gap` elements behind the start of its array: at lines of the cache or not. With n = 50000 the last block has a border.
+  const auto text = [](const Body& body, int gap, bool in_place) {
+    const std::string e = body.element, number = e[0] == 'i' ? e + ": 1" : e + ": 0.5";
+    std::string t = "!array = !cuda_tile.tensor_view<?x" + e + ", strides=[1]>\n!view = !cuda_tile.partition_view<tile=(512), !array>\n!tile = !cuda_tile.tile<512x" + e +
+                    ">\n!p = !cuda_tile.tile<ptr<" + e + ">>\ncuda_tile.module @m {\n entry @k(%x: !p, %y: !p, %w: !p, %n: tile<i32>) {\n  %gap = constant <i32: " +
+                    std::to_string(gap) + "> : tile<i32>\n  %half = constant <" + number + "> : !tile\n  %z = offset " + (in_place ? "%x" : "%w") +
+                    ", %gap : !p, tile<i32> -> !p\n  %i, %j, %k = get_tile_block_id : tile<i32>\n";
+    for (const std::string v : {"x", "y", "z"})
+      t += "  %" + v + "v = make_tensor_view %" + v + ", shape = [%n], strides = [1] : tile<i32> -> !array\n  %" + v + "p = make_partition_view %" + v + "v : !view\n";
+    return t + "  %a, %ta = load_view_tko weak %xp[%i] : !view, tile<i32> -> !tile, token\n  %b, %tb = load_view_tko weak %yp[%i] : !view, tile<i32> -> !tile, token\n" + body.text +
+           "  %tz = store_view_tko weak %r, %zp[%i] : !tile, !view, tile<i32> -> token\n  return\n } }\n";
+  };
+  for (const Body& body : bodies)
+    for (const int gap : {0, 1, 16})
+      for (const bool in_place : {false, true})
+        for (const char* n : {"i32:51200", "i32:50000"}) {
+          if (in_place && gap != 0) continue;  // blocks would write what others read
+          CAPTURE(body.text);
+          CAPTURE(body.element);
+          CAPTURE(gap);
+          CAPTURE(in_place);
+          const std::string array = std::string("ptr:") + body.element + "[51216]=", data = body.element[0] == 'i' ? "randint(lo=-100,hi=100,seed=" : "normal(seed=";
+          const std::vector<std::string> arguments = {array + data + "1)", array + data + "2)", array + "zeros", n};
+          observe_kit::Kernel apart(text(body, gap, in_place), arguments);
+          Watcher watcher;
+          INFO(render(apart.diags));
+          REQUIRE(apart.run({&watcher}, {100, 1, 1}));
+          for (int isa = 0; isa < kIsas && static_cast<Isa>(isa) <= best_isa(); ++isa)
+            for (const unsigned threads : {1u, 3u})
+              for (const bool around : {false, true}) {
+                force_isa(static_cast<Isa>(isa));
+                observe_kit::Kernel together(text(body, gap, in_place), arguments);
+                RunOptions options;
+                options.threads = threads;
+                options.around_caches = around;
+                const bool ok = together.device->launch(*together.entry, {100, 1, 1}, together.args, options, together.diags).ok();
+                force_isa(best_isa());
+                REQUIRE(ok);
+                for (size_t k = 0; k < 3; ++k) {
+                  const auto &a = together.args.buffers[k].memory, &b = apart.args.buffers[k].memory;
+                  REQUIRE(std::memcmp(a.data(), b.data(), a.size()) == 0);
+                }
+              }
+        }
 }
 
 TEST_CASE("tiles of pointers in a row are moved as the pointers one by one") {

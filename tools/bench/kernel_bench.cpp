@@ -67,6 +67,8 @@ std::unique_ptr<Kernel> load(const std::string& name, const std::vector<std::str
   return nullptr;
 }
 
+constexpr int kWarm = 5;  // runs before the measured ones: the first ones find untouched pages
+
 void launches(benchmark::State& state, Kernel* kernel, const tile::LaunchGrid& grid, unsigned threads) {
   if (!kernel) {
     state.SkipWithError("the kernel cannot be loaded");
@@ -74,13 +76,16 @@ void launches(benchmark::State& state, Kernel* kernel, const tile::LaunchGrid& g
   }
   tile::RunOptions options;
   options.threads = threads;
-  for (auto _ : state) {
+  const auto launch = [&] {
     tile::Diagnostics diags;
-    if (!kernel->device->launch(*kernel->entry, grid, kernel->args, options, diags)) {
-      state.SkipWithError(tile::render(diags).c_str());
-      return;
-    }
-  }
+    const bool ok = kernel->device->launch(*kernel->entry, grid, kernel->args, options, diags).ok();
+    if (!ok) state.SkipWithError(tile::render(diags).c_str());
+    return ok;
+  };
+  for (int k = 0; k < kWarm; ++k)
+    if (!launch()) return;
+  for (auto _ : state)
+    if (!launch()) return;
 }
 
 /// One kernel of tools/bench/kernels; `work` is what one launch does, in thousands of millions of `unit`.
@@ -167,7 +172,7 @@ void loops(benchmark::State& state, const Loop& loop, unsigned threads) {
   float* const aligned = out.data() + (64 - reinterpret_cast<uintptr_t>(out.data()) % 64) % 64 / sizeof(float);
   std::vector<int32_t> index(16384);
   for (int32_t& i : index) i = static_cast<int32_t>(numbers() % 65536);
-  for (auto _ : state) {
+  const auto run = [&] {
     // A thread that is late leaves its part to the others.
     std::atomic<unsigned> next{0};
     tile::run_workers(threads, [&](unsigned) {
@@ -175,7 +180,9 @@ void loops(benchmark::State& state, const Loop& loop, unsigned threads) {
       for (unsigned t; (t = next.fetch_add(1)) < threads;) loop.body(aligned, a.data(), b.data(), index.data(), border(t), border(t + 1));
     });
     benchmark::ClobberMemory();
-  }
+  };
+  for (int k = 0; k < kWarm; ++k) run();
+  for (auto _ : state) run();
   state.counters["GB/s"] = benchmark::Counter(loop.bytes * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 

@@ -155,6 +155,20 @@ ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const
   return fast != nullptr ? fast : find_scalar(op, in, out, m);
 }
 
+ElementwiseFn find_streamed(Opcode op, ElementType type, const Modifiers& m) {
+  if (!legal(op, type, type, m)) return nullptr;
+  switch (current_isa()) {
+#if defined(__x86_64__)
+    case Isa::Avx512:
+      return find_streamed_avx512(op, type, m);
+    case Isa::Avx2:
+      return find_streamed_avx2(op, type, m);
+#endif
+    default:
+      return find_streamed_plain(op, type, m);
+  }
+}
+
 ElementwiseFn find_splat(ElementType e) {
   return find_fast(Opcode::Broadcast, e, e, {});
 }

@@ -23,6 +23,10 @@ namespace tile {
 /// The result has the same bits on every computer, compiler and instruction set. `offset` has its own function below.
 [[nodiscard]] ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m);
 
+/// The kernel that gives the same and writes it around the caches, for `out` aligned to 64 bytes and n a multiple of 64; stream_end() orders
+/// what it wrote. nullptr where there is none.
+[[nodiscard]] ElementwiseFn find_streamed(Opcode op, ElementType type, const Modifiers& m);
+
 /// out[i] = in[0][0] for i < n: the kernel that repeats a number of this type.
 [[nodiscard]] ElementwiseFn find_splat(ElementType e);
 

@@ -264,7 +264,7 @@ void work(Launch& launch, Worker& w, unsigned number, std::span<const uint64_t> 
   launch.steps.fetch_add(x.steps, std::memory_order_relaxed);
   if (!launch.team) return;
   launch.team->leave();
-  launch.team->help(w.scratch);
+  launch.team->help(number, w.scratch);
 }
 
 /// Blocks interleaved by a seed; false if there is no memory for them.
@@ -324,7 +324,7 @@ class Launcher {
     const unsigned all = threads;
     threads = static_cast<unsigned>(std::min<uint64_t>(threads, grid.blocks()));
     std::optional<Team> team;
-    if (!interleaving && all > 1 && plan.large()) launch.team = &team.emplace(threads);
+    if (!interleaving && all > 1 && plan.large()) launch.team = &team.emplace(threads, all);
     std::vector<Worker> workers(launch.team ? all : threads);
     for (size_t k = 0; k < workers.size(); ++k)
       if (!(k < threads ? workers[k].prepare(plan.storage_bytes_, plan.scratch_bytes_, plan.alloca_bytes_, memory) : workers[k].prepare(0, plan.scratch_bytes_, {}, memory))) {
@@ -349,14 +349,15 @@ class Launcher {
     const auto start = std::chrono::steady_clock::now();
     for (Observer* o : observers) o->launch_begin(launch);
     if (!interleaving) {
-      std::atomic<unsigned> come{0};
+      std::atomic<unsigned> come{1};
       run_workers(static_cast<unsigned>(workers.size()), [&](unsigned t) {
-        // With a block for every thread each keeps its number, and so its part of the arrays from launch to launch; else who comes first runs.
-        if (workers.size() > threads) t = come.fetch_add(1);
+        // With a block for every thread each keeps its number, and so its part of the arrays from launch to launch; else this thread and
+        // who comes first run.
+        if (workers.size() > threads && t > 0) t = come.fetch_add(1);
         if (t < threads) {
           work(launch, workers[t], t, params, slots);
         } else {
-          launch.team->help(workers[t].scratch);
+          launch.team->help(t, workers[t].scratch);
         }
       });
     } else if (!work_interleaved(launch, *interleaving, workers, params, slots)) {

@@ -53,7 +53,7 @@ struct RunStats {
   double seconds = 0;
   unsigned threads = 0;
   uint64_t storage_bytes = 0;                               ///< of one worker
-  uint64_t shared_steps = 0;                                ///< times that several threads computed one step
+  uint64_t shared_steps = 0;                                ///< times that a thread without a block helped with a step
 };
 
 /// Blocks of a launch that are still to be run, [next, end), in a cache line of its own.
@@ -120,7 +120,7 @@ class Exec {
     struct Work {
       const F& f;
       size_t n, pieces;
-    } const work{f, n, std::min(n / least, threads * each)};
+    } const work{f, n, std::min({n / least, threads * each, Team::kMostPieces})};
     launch.team->share(
         worker, work.pieces,
         [](const void* p, size_t k, std::byte* with) {

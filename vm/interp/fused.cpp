@@ -43,6 +43,7 @@ namespace {
 using Role = FusedGroup::Role;
 
 constexpr size_t kStreamed = 4096;  // bytes that are computed before they are written around the caches
+constexpr size_t kLine = 64;        // bytes of a cache line
 
 /// Where a value lies while its group runs.
 struct Spot {
@@ -71,6 +72,7 @@ struct FusedState {
   Spot spots[FusedGroup::kMaxValues];
   MemoryRun runs[FusedGroup::kMaxItems];  // of the item
   bool computed[FusedGroup::kMaxItems];   // stores whose tile is computed where it goes
+  bool streamed[FusedGroup::kMaxItems];   // kernels that compute it around the caches
 };
 
 namespace {
@@ -90,6 +92,7 @@ class Running {
       }
     }
     for (size_t i = 0; i < g_.items.size(); ++i) {
+      state_.streamed[i] = false;
       const Flow flow = prepare(i);
       if (flow != Flow::Next) return flow;
     }
@@ -191,13 +194,20 @@ class Running {
         } else {
           in_slot(v);
         }
-      } else if (item.sole && (item.adjacent || !crossed_) && !around_caches()) {
+      } else if (around_caches() ? item.maker != FusedGroup::kNone && lines(runs_[i]) : item.sole && (item.adjacent || !crossed_)) {
         spots_[v] = {nullptr, 0, &runs_[i]};
         computed_[i] = true;
+        if (around_caches()) state_.streamed[item.maker] = true;
       }
     }
   }
 
+  /// True if rows begin at cache lines (their length is a multiple of one).
+  static bool lines(const MemoryRun& run) {
+    bool all = reinterpret_cast<uintptr_t>(run.host) % kLine == 0;
+    for (size_t d = 0; d < run.outer; ++d) all = all && run.dims[d].stride % static_cast<int64_t>(kLine) == 0;
+    return all;
+  }
   /// What the group has just read is in the caches.
   [[nodiscard]] bool around_caches() const { return x_.launch.around_caches && !crossed_; }
 
@@ -236,7 +246,7 @@ class Running {
     for (size_t i = 0; i < g_.items.size(); ++i) {
       if (!stored_in_place(i)) continue;
       chunk = std::min(chunk, runs_[i].length);
-      if (around_caches()) chunk = std::min(chunk, std::max(FusedGroup::kMinElements, kStreamed / g_.values[g_.items[i].in[0]].size));
+      if (around_caches() && !computed_[i]) chunk = std::min(chunk, std::max(FusedGroup::kMinElements, kStreamed / g_.values[g_.items[i].in[0]].size));
     }
     // Extents, and so all these numbers, are powers of two.
     x_.split(g_.n / chunk, std::max<size_t>(1, Exec::kSplit / chunk),
@@ -265,7 +275,8 @@ class Running {
         if (item.role == Role::Kernel) {
           const void* in[3];
           for (size_t k = 0; k < item.inputs; ++k) in[k] = at[item.in[k]];
-          step(i).kernel(at[item.out], in, chunk);
+          (state_.streamed[i] ? item.streamed : step(i).kernel)(at[item.out], in, chunk);
+          streamed = streamed || state_.streamed[i];
         } else if (item.role == Role::Spread) {
           item.spread.write(g_.values[item.out].size, at[item.out], x_.at<std::byte>(g_.values[item.in[0]].slot), first, chunk);
         } else if (stored_in_place(i) && !computed_[i]) {
@@ -299,31 +310,40 @@ void run_put_off(Exec& x) {
   FusedState& state = *x.fused;
   const FusedGroup& g = *state.group;
   const bool around = x.launch.around_caches;
-  size_t chunk = std::min(g.chunk, g.n);
-  if (around)
-    for (const FusedGroup::Item& item : g.items)
-      if (item.role == Role::Store) chunk = std::min(chunk, std::max(FusedGroup::kMinElements, kStreamed / g.values[item.in[0]].size));
   for (size_t k = 0; k < state.count; ++k) {
     const PutOff& p = state.put_off[k];
+    size_t chunk = std::min(g.chunk, g.n), stores = 0;
+    bool direct[FusedGroup::kLastStores];  // the tile is computed where it goes, as choose_targets() has said
+    ElementwiseFn kernels[FusedGroup::kMaxItems];
+    for (size_t i = 0; i < g.items.size(); ++i) {
+      const FusedGroup::Item& item = g.items[i];
+      kernels[i] = x.plan.steps()[item.step].kernel;
+      if (item.role != Role::Store) continue;
+      const bool own = around ? item.maker != FusedGroup::kNone && reinterpret_cast<uintptr_t>(p.to[stores]) % kLine == 0 : item.sole;
+      if (own && around) kernels[item.maker] = g.items[item.maker].streamed;
+      if (!own && around) chunk = std::min(chunk, std::max(FusedGroup::kMinElements, kStreamed / g.values[item.in[0]].size));
+      direct[stores++] = own;
+    }
     for (size_t first = 0; first < g.n; first += chunk) {
       std::byte* at[FusedGroup::kLastValues];
       for (size_t v = 0; v < g.values.size(); ++v) {
         const FusedGroup::Value& value = g.values[v];
         at[v] = p.at[v] ? p.at[v] + first * (value.slot & kConstSlot ? value.advance : value.size) : x.scratch + value.buffer;
       }
-      size_t stores = 0;
-      for (const FusedGroup::Item& item : g.items) {
+      stores = 0;
+      for (size_t i = 0; i < g.items.size(); ++i) {
+        const FusedGroup::Item& item = g.items[i];
         if (item.role == Role::Kernel) {
           const void* in[3];
           for (size_t j = 0; j < item.inputs; ++j) in[j] = at[item.in[j]];
-          x.plan.steps()[item.step].kernel(at[item.out], in, chunk);
+          kernels[i](at[item.out], in, chunk);
         } else if (item.role == Role::Store) {
-          std::byte* to = p.to[stores++] + first * g.values[item.in[0]].size;
-          const size_t bytes = chunk * g.values[item.in[0]].size;
+          const size_t size = g.values[item.in[0]].size, store = stores++;
+          if (direct[store]) continue;
           if (around) {
-            stream_copy(to, at[item.in[0]], bytes);
-          } else if (to != at[item.in[0]]) {
-            std::memmove(to, at[item.in[0]], bytes);
+            stream_copy(p.to[store] + first * size, at[item.in[0]], chunk * size);
+          } else {
+            std::memmove(p.to[store] + first * size, at[item.in[0]], chunk * size);
           }
         }
       }

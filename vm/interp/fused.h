@@ -85,6 +85,8 @@ struct FusedGroup : StepData {
     uint8_t inputs = 0;
     bool sole = false;             ///< store: the tile is made in the group and not used otherwise
     bool adjacent = false;         ///< store: nothing is computed between that and the store
+    ElementwiseFn streamed = nullptr;  ///< kernel: the one that writes around the caches
+    uint16_t maker = kNone;        ///< store: the item that makes the tile, if that could write it where it goes, around the caches
     uint32_t step = 0;
     uint16_t in[3] = {kNone, kNone, kNone}, out = kNone;  ///< values; a store has the tile in in[0]
     Spread spread;

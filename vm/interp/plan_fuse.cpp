@@ -276,6 +276,8 @@ class Fuser {
           item.adjacent = true;
           for (size_t j = m->item + size_t{1}; j < g->items.size(); ++j)
             item.adjacent = item.adjacent && (g->items[j].role == Role::Setup || g->items[j].role == Role::Load);
+          FusedGroup::Item& maker = g->items[m->item];
+          if (item.sole && maker.role == Role::Kernel && (maker.streamed = streamed(b_.step_at(maker.step)))) item.maker = m->item;
         }
       g->items.push_back(std::move(item));
       if (g->values.size() > FusedGroup::kMaxValues) return false;
@@ -286,6 +288,15 @@ class Fuser {
     place_buffers(*g);
     b_.step_at(begin).fused = static_cast<const FusedGroup*>(b_.keep(std::move(g)));
     return true;
+  }
+
+  /// The kernel of a step that writes around the caches, where there is one.
+  [[nodiscard]] ElementwiseFn streamed(const Step& s) const {
+    const Opcode op = f_.insts[s.inst].op;
+    const ElementType in = b_.element(f_.operands(s.inst)[0]), out = b_.element(f_.result(s.inst));
+    const Modifiers m = modifiers_of(f_, s.inst);
+    // Not where the numbers are those of another machine.
+    return in == out && s.kernel == find_elementwise(op, in, out, m) ? find_streamed(op, out, m) : nullptr;
   }
 
   /// True if only the block's return follows, and the group is of the kind that run_put_off() knows.

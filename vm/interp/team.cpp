@@ -23,25 +23,35 @@ void Team::leave() {
   calls_.notify_all();
 }
 
-bool Team::take(Post& post, std::byte* scratch) {
-  if (!post.open.load(std::memory_order_relaxed)) return false;
-  // Whoever closes a post first closes it, then waits until nobody uses it; so one of both sees the other.
-  post.users.fetch_add(1);
+bool Team::compute(Post& post, unsigned number, std::byte* scratch) const {
+  const size_t pieces = post.pieces, first = pieces * (number % threads_) / threads_;
   bool any = false;
-  if (post.open.load()) {
-    for (size_t k; (k = post.next.fetch_add(1, std::memory_order_relaxed)) < post.pieces; any = true) post.call(post.work, k, scratch);
+  for (size_t k = 0; k < pieces; ++k) {
+    const size_t piece = (first + k) % pieces;
+    const uint64_t bit = uint64_t{1} << piece;
+    if ((post.taken.load(std::memory_order_relaxed) & bit) != 0 || (post.taken.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) continue;
+    post.call(post.work, piece, scratch);
+    any = true;
   }
-  post.users.fetch_sub(1, std::memory_order_release);
   return any;
 }
 
-void Team::help(std::byte* scratch) {
-  helpers_.fetch_add(1);
+bool Team::take(Post& post, unsigned number, std::byte* scratch) {
+  if (!post.open.load(std::memory_order_relaxed)) return false;
+  // Whoever closes a post first closes it, then waits until nobody uses it; so one of both sees the other.
+  post.users.fetch_add(1);
+  const bool any = post.open.load() && compute(post, number, scratch);
+  post.users.fetch_sub(1, std::memory_order_release);
+  if (any) shared_.fetch_add(1, std::memory_order_relaxed);
+  return any;
+}
+
+void Team::help(unsigned number, std::byte* scratch) {
   for (;;) {
     const uint32_t seen = calls_.load();
     if (over_.load()) break;
     bool any = false;
-    for (Post& post : posts_) any = take(post, scratch) || any;
+    for (Post& post : posts_) any = take(post, number, scratch) || any;
     if (any) continue;
     const auto until = std::chrono::steady_clock::now() + kNextPost;
     bool called = false;
@@ -53,7 +63,6 @@ void Team::help(std::byte* scratch) {
     } while (!called && std::chrono::steady_clock::now() < until);
     if (!called) calls_.wait(seen);
   }
-  helpers_.fetch_sub(1);
 }
 
 void Team::share(unsigned number, size_t pieces, Piece call, const void* work, std::byte* scratch) {
@@ -61,12 +70,11 @@ void Team::share(unsigned number, size_t pieces, Piece call, const void* work, s
   post.pieces = pieces;
   post.call = call;
   post.work = work;
-  post.next.store(0, std::memory_order_relaxed);
+  post.taken.store(0, std::memory_order_relaxed);
   post.open.store(true);
-  shared_.fetch_add(1, std::memory_order_relaxed);
   calls_.fetch_add(1);
   calls_.notify_all();
-  for (size_t k; (k = post.next.fetch_add(1, std::memory_order_relaxed)) < pieces;) call(work, k, scratch);
+  (void)compute(post, number, scratch);
   post.open.store(false);
   for (int k = 0; post.users.load(std::memory_order_acquire) != 0; ++k) {
     if (k < 1024) {

@@ -25,5 +25,9 @@ ElementwiseFn find_fast_avx2(Opcode op, ElementType in, ElementType out, const M
   return find_fast(op, in, out, m);
 }
 
+ElementwiseFn find_streamed_avx2(Opcode op, ElementType type, const Modifiers& m) {
+  return find_streamed(op, type, m);
+}
+
 }  // namespace tile
 #endif

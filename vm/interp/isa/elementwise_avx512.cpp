@@ -30,5 +30,9 @@ ElementwiseFn find_fast_avx512(Opcode op, ElementType in, ElementType out, const
   return find_fast(op, in, out, m);
 }
 
+ElementwiseFn find_streamed_avx512(Opcode op, ElementType type, const Modifiers& m) {
+  return find_streamed(op, type, m);
+}
+
 }  // namespace tile
 #endif

@@ -16,6 +16,11 @@ namespace tile {
 [[nodiscard]] ElementwiseFn find_fast_plain(Opcode op, ElementType in, ElementType out, const Modifiers& m);
 [[nodiscard]] ElementwiseFn find_fast_avx2(Opcode op, ElementType in, ElementType out, const Modifiers& m);
 [[nodiscard]] ElementwiseFn find_fast_avx512(Opcode op, ElementType in, ElementType out, const Modifiers& m);
+// The same for few kernels, those that wait for memory only: they write their result around the caches (stream.h). `out` is aligned to 64
+// bytes and apart from the operands, n is a multiple of 64. nullptr for all others, and where the processor has no such stores.
+[[nodiscard]] ElementwiseFn find_streamed_plain(Opcode op, ElementType type, const Modifiers& m);
+[[nodiscard]] ElementwiseFn find_streamed_avx2(Opcode op, ElementType type, const Modifiers& m);
+[[nodiscard]] ElementwiseFn find_streamed_avx512(Opcode op, ElementType type, const Modifiers& m);
 // Kernels without a vector form, compiled once.
 [[nodiscard]] ElementwiseFn find_scalar(Opcode op, ElementType in, ElementType out, const Modifiers& m);
 
