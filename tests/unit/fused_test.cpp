@@ -68,7 +68,7 @@ class Writer {
     for (int k = 0; k < operations; ++k) {
       const std::string r = fresh(), v = std::to_string(below(4)), access = "[%zero, %zero]";
       const std::string type = types_[v[0] - '0'];
-      switch (below(9)) {
+      switch (below(10)) {
         case 0: case 1: case 2:
           t += "  " + r + ", %k" + std::to_string(next_++) + " = load_view_tko weak %p" + v + access + " : " + type + ", tile<i32> -> " + f32 + ", token\n";
           tiles_.push_back(r);
@@ -95,6 +95,15 @@ class Writer {
           const std::string shape = way == 0 ? "1x1" : way == 1 ? "1x256" : "16x1", small = fresh(), index = fresh();
           t += "  " + index + " = constant <i32: 0> : tile<i32>\n  " + small + " = extract " + any() + "[" + index + ", " + index + "] : " + f32 + " -> tile<" + shape + "xf32>\n  " +
                r + " = broadcast " + small + " : tile<" + shape + "xf32> -> " + f32 + "\n";
+          tiles_.push_back(r);
+          break;
+        }
+        case 8: {
+          // Sums or maxima of rows, repeated.
+          const std::string row = fresh(), column = fresh(), n = std::to_string(next_++);
+          t += "  " + row + " = reduce " + any() + " dim=1 identities=[0.0 : f32] : " + f32 + " -> tile<16xf32>\n  (%l" + n + ": tile<f32>, %m" + n + ": tile<f32>) {\n    %s" + n +
+               (below(2) == 0 ? " = addf" : " = maxf") + " %l" + n + ", %m" + n + " : tile<f32>\n    yield %s" + n + " : tile<f32>\n  }\n  " + column + " = reshape " + row +
+               " : tile<16xf32> -> tile<16x1xf32>\n  " + r + " = broadcast " + column + " : tile<16x1xf32> -> " + f32 + "\n";
           tiles_.push_back(r);
           break;
         }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/fused.h"
 #include "vm/interp/numerics_h200.h"
 #include "vm/interp/reduce_kernels.h"
 #include "vm/interp/strided.h"
@@ -86,11 +87,11 @@ Flow eval_reduce(Exec& x, const Step& s) {
 }
 
 /// A reduction or scan of one operand whose body is one operation that the kernels of reduce_kernels.h have.
-struct FastData : StepData {
+struct FastData : FoldData {
   ReduceKind kind = ReduceKind::AddF;
   ElementType element = ElementType::F32;
   Modifiers modifiers;
-  size_t outer = 1, len = 1, inner = 1;
+  size_t inner = 1;
   bool scan = false, reverse = false;
   ElementwiseFn followed = nullptr;       // computes the operation where its numbers are not those of the fast kernels
 
@@ -120,12 +121,16 @@ struct FastData : StepData {
                 : reduce_fast(kind, element, modifiers, out, in, rows, len, columns, strides);
   }
 
-  /// The same by several threads: bands of rows, or of columns where there is but one row.
-  void run(Exec& x, std::byte* out, const std::byte* in) const {
+  [[nodiscard]] bool rows() const override { return !scan && !followed && inner == 1; }
+  void fold(Exec& x, std::byte* out, const std::byte* in, size_t row) const override { run(x, out, in, row); }
+
+  /// The same by several threads: bands of rows, `row` elements apart, or of columns where there is but one row.
+  void run(Exec& x, std::byte* out, const std::byte* in, size_t row) const {
     const size_t size = info(element).storage, results = scan ? len : 1;
-    if (outer % kBand == 0) {
-      x.split(outer / kBand, std::max<size_t>(1, Exec::kSplit / (kBand * len * inner)), [&](size_t begin, size_t end, std::byte*) {
-        (void)run(out + begin * kBand * results * inner * size, in + begin * kBand * len * inner * size, (end - begin) * kBand, inner, {});
+    if (outer % kBand == 0 || row != len * inner) {
+      const size_t band = outer % kBand == 0 ? kBand : outer;
+      x.split(outer / band, std::max<size_t>(1, Exec::kSplit / (band * len * inner)), [&](size_t begin, size_t end, std::byte*) {
+        (void)run(out + begin * band * results * inner * size, in + begin * band * row * size, (end - begin) * band, inner, {0, row});
       });
     } else if (outer == 1 && inner % kReduceColumns == 0) {
       x.split(inner / kReduceColumns, std::max<size_t>(1, Exec::kSplit / (kReduceColumns * len)), [&](size_t begin, size_t end, std::byte*) {
@@ -143,7 +148,7 @@ Flow eval_fast(Exec& x, const Step& s) {
   if (d.followed) {
     d.follow(x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
   } else {
-    d.run(x, x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
+    d.run(x, x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]), d.len * d.inner);
   }
   return Flow::Next;
 }
@@ -194,6 +199,7 @@ bool compile_fast(PlanBuilder& b, InstId i, const Region& r, const ReduceData& d
   Step& s = b.step(i, eval_fast);
   s.in[0] = from;
   s.out[0] = to;
+  s.n = fast->outer * fast->len * fast->inner;
   s.data = b.keep(std::move(fast));
   return true;
 }

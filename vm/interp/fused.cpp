@@ -123,6 +123,21 @@ class Running {
         }
         in_slot(item.out);
         return step(i).fn(x_, step(i));
+      case Role::Fold: {
+        const auto& d = static_cast<const FoldData&>(*step(i).data);
+        const uint16_t v = item.in[0];
+        const size_t size = g_.values[v].size;
+        if (const MemoryRun* run = spots_[v].run) {
+          const bool gaps = run->outer == 1 && run->length == d.len && run->dims[0].stride % static_cast<int64_t>(size) == 0;
+          if (run->outer == 0 || gaps) {
+            d.fold(x_, x_.at<std::byte>(step(i).out[0]), run->host, gaps ? static_cast<size_t>(run->dims[0].stride) / size : d.len);
+            return Flow::Next;
+          }
+          in_slot(v);
+          copy_out(spots_[v].base, *run, g_.n, size);
+        }
+        return step(i).fn(x_, step(i));
+      }
       case Role::Uniform: {
         const void* number[1] = {x_.at(g_.values[item.in[0]].slot)};
         item.spread.splat(x_.scratch + g_.values[item.out].buffer, number, g_.chunk);

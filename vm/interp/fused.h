@@ -45,6 +45,14 @@ struct AccessData : StepData {
   virtual bool in_place(Exec& x, const Step& s, MemoryAccess::Kind kind, MemoryRun& run) const = 0;
 };
 
+/// Data of a reduction of rows, [outer, len] into [outer], by a kernel of reduce_kernels.h.
+struct FoldData : StepData {
+  size_t outer = 1, len = 1;
+  /// The reduction with `row` elements between the starts of rows.
+  virtual void fold(Exec& x, std::byte* out, const std::byte* in, size_t row) const = 0;
+  [[nodiscard]] virtual bool rows() const = 0;  ///< it is such a reduction
+};
+
 /// A tile that is repeated along dimensions. Dimensions of extent 1 are dropped and mergeable ones merged.
 struct Spread {
   struct Dim {
@@ -65,6 +73,7 @@ struct FusedGroup : StepData {
   enum class Role : uint8_t {
     Setup,    ///< a step that runs once, before all chunks
     Load,     ///< read in place, else a step that runs once
+    Fold,     ///< a reduction of rows that runs once, before all chunks, and reads rows where they lie
     Kernel,   ///< elementwise, in chunks
     Uniform,  ///< a number repeated: filled once, the same for every chunk
     Rows,     ///< rows repeated: read in place

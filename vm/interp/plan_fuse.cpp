@@ -54,6 +54,10 @@ class Fuser {
   [[nodiscard]] std::optional<Role> classify(uint32_t k) const {
     const Step& s = b_.step_at(k);
     const OpDef& d = f_.def(s.inst);
+    if (f_.insts[s.inst].op == Opcode::Reduce) {
+      const auto* fold = dynamic_cast<const FoldData*>(s.data);
+      return fold && fold->rows() ? std::optional(Role::Fold) : std::nullopt;
+    }
     if (d.regions > 0 || d.terminator) return std::nullopt;
     const int ordering = attr_index(d, "memory_ordering_semantics");
     const bool weak = ordering >= 0 && f_.attr(s.inst, static_cast<size_t>(ordering)) == 0;
@@ -115,9 +119,9 @@ class Fuser {
       const Role r = *classify(begin + static_cast<uint32_t>(k));
       if (r == Role::Load && stored) return begin + static_cast<uint32_t>(k);
       if (r == Role::Store && s.n != n_) return begin + static_cast<uint32_t>(k);
-      if ((r == Role::Kernel || r == Role::Spread) && s.n > n_) return begin + static_cast<uint32_t>(k);
+      if ((r == Role::Kernel || r == Role::Spread || r == Role::Fold) && s.n > n_) return begin + static_cast<uint32_t>(k);
       stored = stored || r == Role::Store;
-      if (r != Role::Setup && s.n == n_) roles_[k] = r;
+      if ((r != Role::Setup && s.n == n_) || r == Role::Fold) roles_[k] = r;
     }
     // What addresses are computed from runs before the chunks.
     std::vector<ValueId> needed;
@@ -136,7 +140,7 @@ class Fuser {
     made_.clear();
     const int64_t last = b_.step_at(end - 1).inst;
     for (size_t k = 0; k < count; ++k) {
-      if (roles_[k] == Role::Setup || roles_[k] == Role::Store) continue;
+      if (roles_[k] == Role::Setup || roles_[k] == Role::Store || roles_[k] == Role::Fold) continue;
       const ValueId root = f_.result(b_.step_at(begin + static_cast<uint32_t>(k)).inst);
       Made m{root, static_cast<uint16_t>(k), 0, roles_[k] != Role::Load};
       m.whole = b_.last_use(root) > last || std::count(needed.begin(), needed.end(), root) > 0;
@@ -162,7 +166,7 @@ class Fuser {
     for (uint32_t k = begin; k < end; ++k) {
       const Role role = roles_[k - begin];
       const InstId i = b_.step_at(k).inst;
-      if (role == Role::Setup || role == Role::Load) {
+      if (role == Role::Setup || role == Role::Load || role == Role::Fold) {
         for (const ValueId v : f_.operands(i))
           if (chunked(v)) return k;
         for (uint32_t r = 0; r < f_.insts[i].result_count; ++r)
@@ -243,7 +247,9 @@ class Fuser {
   bool finish(uint32_t begin, uint32_t end) {
     size_t kernels = 0, accesses = 0;
     for (const Role r : roles_) kernels += r == Role::Kernel || r == Role::Spread, accesses += r == Role::Load || r == Role::Store;
-    if (kernels + accesses < 2 || (kernels == 0 && std::count(roles_.begin(), roles_.end(), Role::Store) == 0)) return false;
+    const auto stores = std::count(roles_.begin(), roles_.end(), Role::Store), folds = std::count(roles_.begin(), roles_.end(), Role::Fold);
+    if (kernels + accesses < 2 && folds == 0) return false;
+    if (kernels == 0 && stores == 0 && folds == 0) return false;
     auto g = std::make_unique<FusedGroup>();
     std::vector<ValueId> roots;
     for (uint32_t k = begin; k < end; ++k) {
@@ -254,6 +260,7 @@ class Fuser {
       if (item.role == Role::Kernel || item.role == Role::Spread)
         for (const ValueId v : f_.operands(s.inst)) item.in[item.inputs++] = value(*g, roots, v);
       if (item.role == Role::Store) item.in[item.inputs++] = value(*g, roots, stored_tile(s.inst));
+      if (item.role == Role::Fold) item.in[0] = value(*g, roots, f_.operands(s.inst)[0]);  // not chunk by chunk
       if (item.role == Role::Load || item.role == Role::Kernel || item.role == Role::Spread) item.out = value(*g, roots, f_.result(s.inst));
       for (size_t j = 0; j < item.inputs; ++j) {
         g->values[item.in[j]].last = static_cast<uint16_t>(k - begin);
@@ -275,7 +282,7 @@ class Fuser {
           item.sole = !m->whole && m->reads == 1;
           item.adjacent = true;
           for (size_t j = m->item + size_t{1}; j < g->items.size(); ++j)
-            item.adjacent = item.adjacent && (g->items[j].role == Role::Setup || g->items[j].role == Role::Load);
+            item.adjacent = item.adjacent && (g->items[j].role == Role::Setup || g->items[j].role == Role::Load || g->items[j].role == Role::Fold);
           FusedGroup::Item& maker = g->items[m->item];
           if (item.sole && maker.role == Role::Kernel && (maker.streamed = streamed(b_.step_at(maker.step)))) item.maker = m->item;
         }
@@ -304,7 +311,7 @@ class Fuser {
     if (g.end + 1 != b_.step_count() || n_ > FusedGroup::kLastElements || g.values.size() > FusedGroup::kLastValues) return false;
     size_t stores = 0;
     for (const FusedGroup::Item& item : g.items) {
-      if (item.role == Role::Uniform || item.role == Role::Rows || item.role == Role::Spread) return false;
+      if (item.role == Role::Uniform || item.role == Role::Rows || item.role == Role::Spread || item.role == Role::Fold) return false;
       stores += item.role == Role::Store;
       const InstId i = b_.step_at(item.step).inst;
       if (f_.insts[i].result_count > 0 && b_.home(f_.result(i)) != 0) return false;  // the end of a loop's body
