@@ -6,8 +6,10 @@
 #include <thread>
 
 #include "tests/unit/observe_kit.h"
+#include "vm/interp/check.h"
 #include "vm/interp/isa/isa.h"
 #include "vm/interp/team.h"
+#include "vm/interp/trace.h"
 
 namespace {
 
@@ -15,6 +17,7 @@ using namespace tile;
 
 /// Watching is what makes a launch run step by step.
 struct Watcher : Observer {};
+enum class Watch { None, Step, Check, Trace };
 
 struct Case {
   const char* name;
@@ -118,24 +121,45 @@ TEST_CASE("a block whose steps are spread over threads leaves the memory that on
     REQUIRE(reference.run({}));
     const auto& expected = reference.args.buffers[2].memory;
     CHECK(std::any_of(expected.data(), expected.data() + expected.size(), [](uint8_t byte) { return byte != 0; }));
+    const auto trace_into = [](const observe_kit::Kernel& k, std::string& lines) {
+      return Trace(k.module, *k.entry, {}, [&lines](std::string_view text) { lines += text; });
+    };
+    std::string expected_lines;
+    {
+      observe_kit::Kernel k(c.text, c.arguments);
+      Trace trace = trace_into(k, expected_lines);
+      REQUIRE(k.run({&trace}));
+      CHECK_FALSE(expected_lines.empty());
+    }
     uint64_t shared = 0;
     for (int i = 0; i < kIsas && static_cast<Isa>(i) <= best_isa(); ++i) {
       const IsaScope scope(static_cast<Isa>(i));
+      observe_kit::Kernel k(c.text, c.arguments);
+      std::vector<std::vector<uint8_t>> initial;
+      for (const auto& b : k.args.buffers) initial.emplace_back(b.memory.data(), b.memory.data() + b.memory.size());
       for (const unsigned threads : {1u, 2u, 3u, 8u})
-        for (const bool watched : {false, true})
+        for (const Watch watch : {Watch::None, Watch::Step, Watch::Check, Watch::Trace})
           for (const bool around_caches : {false, true}) {
+            if (around_caches && watch != Watch::None) continue;  // single steps never are
             CAPTURE(i);
             CAPTURE(threads);
-            CAPTURE(watched);
+            CAPTURE(static_cast<int>(watch));
             CAPTURE(around_caches);
-            observe_kit::Kernel k(c.text, c.arguments);
+            for (size_t b = 0; b < initial.size(); ++b) std::copy(initial[b].begin(), initial[b].end(), k.args.buffers[b].memory.data());
             Watcher watcher;
+            std::string lines;
+            Trace trace = trace_into(k, lines);
+            const auto checker = make_checker(k.module, {});
             RunOptions options;
             options.threads = threads;
             options.around_caches = around_caches;
-            if (watched) options.observers = {&watcher};
+            if (watch == Watch::Step) options.observers = {&watcher};
+            if (watch == Watch::Check) options.observers = {checker.get()};
+            if (watch == Watch::Trace) options.observers = {&trace};
             const auto stats = k.device->launch(*k.entry, {1, 1, 1}, k.args, options, k.diags);
+            INFO(render(k.diags));
             REQUIRE(stats);
+            if (watch == Watch::Trace) REQUIRE(lines == expected_lines);
             if (threads > 1) shared += stats->shared_steps;
             if (threads == 1) CHECK(stats->shared_steps == 0);
             const auto& memory = k.args.buffers[2].memory;
