@@ -159,7 +159,8 @@ void gather_loop(float* out, const float* a, const float*, const int32_t* index,
 }
 
 void loops(benchmark::State& state, const Loop& loop, unsigned threads) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  static const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
+  if (threads == 0) threads = processors;
   std::mt19937 numbers(1);
   // Numbers as kernels have them: some machines move equal ones faster.
   const auto some = [&](size_t n) {

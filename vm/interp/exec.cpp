@@ -354,7 +354,9 @@ class Launcher {
     launch.options = &options;
     launch.globals = globals;
     launch.diags = &diags;
-    unsigned threads = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    // Asked for once: the C library reads a file for it, which takes as long as a small launch.
+    static const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
+    unsigned threads = options.threads ? options.threads : processors;
     std::unique_ptr<Interleaving> interleaving;
     RunOptions interleaved;
     if (options.schedule) {
@@ -369,8 +371,9 @@ class Launcher {
     }
     const std::vector<Observer*>& observers = launch.options->observers;
     // Threads beyond the number of blocks only help, and need no storage for tiles.
-    const unsigned all = threads;
+    unsigned all = std::min<unsigned>(threads, Team::kMostPieces);
     threads = static_cast<unsigned>(std::min<uint64_t>(threads, grid.blocks()));
+    all = std::max(all, threads);
     std::optional<Team> team;
     if (!interleaving && all > 1 && plan.large()) launch.team = &team.emplace(threads, all);
     std::vector<Worker> workers(launch.team ? all : threads);
