@@ -70,6 +70,7 @@ class Planner {
     plan_.layout.resize(f_.value_types.size());
     for (ValueId v = 0; v < f_.value_types.size(); ++v)
       if (tile(v)) plan_.layout[v] = *layouts_[find(v)];
+    keep_bulk_stores();
     plan_loads_ahead(m_, f_, options_, plan_);
     // Room for one block would let the assembler take all registers, and kernels that wait for memory live by the number of their warps
     // (softmax of 4096 x 4096 in 528 blocks of 128 threads on an H200: 3.46 TB/s with 127 registers, 3.10 with 139, when three fit on an SM).
@@ -394,6 +395,20 @@ class Planner {
         assign(f_.operands(i)[0], blocked_layout(shape(f_.operands(i)[0]), 0, plan_.warp_bits));
         break;
       default: break;
+    }
+  }
+
+  /// A bulk store takes the tile as the product leaves it.
+  void keep_bulk_stores() {
+    for (auto at = plan_.stores.begin(); at != plan_.stores.end();) {
+      const auto& [i, store] = *at;
+      const Layout& l = plan_.layout[f_.operand(i, 0)];
+      if (l == store.layout) {
+        ++at;
+        continue;
+      }
+      plan_.why_direct.emplace(i, "the tile is laid out otherwise than the product");
+      at = plan_.stores.erase(at);
     }
   }
 

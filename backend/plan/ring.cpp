@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backend/plan/array_map.h"
 #include "backend/plan/plan.h"
 
 namespace tile {
@@ -293,7 +294,7 @@ class RingFinder {
     map.element = m_.types.element_of(f_.type(view));
     map.swizzle = out.swizzle();
     map.round_tf32 = rounds;
-    if (!arguments(view, map, t, static_cast<size_t>(t.dim_map[static_cast<size_t>(inner)]), out, why)) return false;
+    if (!map_of_array(m_, f_, def_, view, static_cast<size_t>(t.dim_map[static_cast<size_t>(inner)]), "an operand's", map, out.tile_dim, why)) return false;
     // Innermost first: the contiguous dimension, then the others from the last.
     for (size_t d = 0; d < out.tile_dim.size(); ++d) {
       const int k = out.tile_dim[d];
@@ -307,71 +308,6 @@ class RingFinder {
   static bool bad(std::string& why, std::string text) {
     why = std::move(text);
     return false;
-  }
-
-  /// The parameter behind a value, through assumptions and widening; -1 if it is none.
-  int32_t parameter(ValueId v) const {
-    while (def_[v] != kNone) {
-      const Opcode op = f_.insts[def_[v]].op;
-      if (op != Opcode::Assume) return -1;
-      v = f_.operands(def_[v])[0];
-    }
-    return v < f_.param_count ? static_cast<int32_t>(v) : -1;
-  }
-  std::optional<int64_t> constant(ValueId v) const {
-    while (def_[v] != kNone && f_.insts[def_[v]].op == Opcode::Assume) v = f_.operands(def_[v])[0];
-    const InstId i = def_[v];
-    if (i == kNone || f_.insts[i].op != Opcode::Constant) return std::nullopt;
-    const std::string& bytes = m_.attrs.get(f_.attr(i, 0)).bytes;
-    uint64_t out = 0;
-    for (size_t k = 0; k < bytes.size() && k < 8; ++k) out |= uint64_t{static_cast<uint8_t>(bytes[k])} << (8 * k);
-    return static_cast<int64_t>(out);
-  }
-
-  /// Base, extents and strides of the array, all from the entry's arguments.
-  bool arguments(ValueId view, TensorMapSpec& map, const Type& t, size_t inner_dim, RingPlan::Operand& out, std::string& why) {
-    const auto through = [&](ValueId v, Opcode op) {
-      while (def_[v] != kNone && f_.insts[def_[v]].op == Opcode::Assume) v = f_.operands(def_[v])[0];
-      return def_[v] != kNone && f_.insts[def_[v]].op == op ? def_[v] : kNone;
-    };
-    const InstId partition = through(view, Opcode::MakePartitionView);
-    if (partition == kNone) return bad(why, "an operand's view comes from elsewhere");
-    const InstId make = through(f_.operands(partition)[0], Opcode::MakeTensorView);
-    if (make == kNone) return bad(why, "an operand's array comes from elsewhere");
-    const int32_t base = parameter(f_.operand(make, 0));
-    if (base < 0) return bad(why, "an operand's address is computed in the kernel");
-    map.base = static_cast<uint32_t>(base);
-    const Type& tensor = m_.types.get(f_.type(f_.result(make)));
-    const auto numbers = [&](const std::vector<int64_t>& given, std::span<const ValueId> dynamic, std::vector<TensorMapSpec::Number>& to) {
-      size_t next = 0;
-      for (const int64_t n : given) {
-        if (n != kDynamic) {
-          to.push_back({n, -1});
-          continue;
-        }
-        const ValueId v = dynamic[next++];
-        const int32_t p = parameter(v);
-        const auto c = constant(v);
-        if (p < 0 && !c) return false;
-        to.push_back({c ? *c : 0, c ? -1 : p});
-      }
-      return true;
-    };
-    std::vector<TensorMapSpec::Number> dims, strides;
-    if (!numbers(tensor.shape, f_.group(make, 1), dims) || !numbers(tensor.strides, f_.group(make, 2), strides))
-      return bad(why, "an array's extents or strides are computed in the kernel");
-    std::vector<size_t> order{inner_dim};
-    for (size_t d = tensor.shape.size(); d-- > 0;)
-      if (d != inner_dim) order.push_back(d);
-    for (const size_t d : order) {
-      map.dims.push_back(dims[d]);
-      map.strides.push_back(strides[d]);
-      int tile_dim = -1;
-      for (size_t k = 0; k < t.dim_map.size(); ++k)
-        if (static_cast<size_t>(t.dim_map[k]) == d) tile_dim = static_cast<int>(k);
-      out.tile_dim.push_back(tile_dim);
-    }
-    return true;
   }
 
   /// An index that can be computed for a later iteration: from the induction variable and what the loop does not change.
@@ -453,10 +389,10 @@ unsigned forced_stages(const CompileOptions& options, unsigned most) {
   return stages.empty() ? most : std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, most);
 }
 
-uint32_t store_bytes(const Module& m, const Function& f) {
+uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan) {
   uint32_t most = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
-    if (f.insts[i].op != Opcode::StoreViewTko) continue;
+    if (f.insts[i].op != Opcode::StoreViewTko || plan.stores.contains(i)) continue;
     const TypeId type = f.type(f.operand(i, 0));
     const auto shape = m.types.shape_of(type);
     const unsigned bytes = info(m.types.element_of(type)).storage;
@@ -481,7 +417,8 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
   }
   const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
-  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2)) / stage_bytes;
+  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2) + (plan.stores.empty() ? 0 : kStoreBytes * (plan.threads() / 128));
+  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
   const std::string roles = options.choice("roles");
   unsigned most = RingPlan::kMaxStages;
   if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
@@ -495,6 +432,7 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     r.stages = forced_stages(options, std::min(r.stages, most));
     plan.ring_bytes = std::max(plan.ring_bytes, r.end());
   }
+  place_stores(m, f, plan);
 }
 
 }  // namespace
@@ -551,6 +489,7 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     }
     return;
   }
+  plan_stores(m, f, options, plan);
   plan_occupancy(m, f, options, plan);
   plan_stream_resources(m, f, options, plan);
 }

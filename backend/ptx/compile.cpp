@@ -313,7 +313,7 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "blocks", "clusters", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
+      "ahead", "blocks", "clusters", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "store", "tma", "together", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;

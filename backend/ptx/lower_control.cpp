@@ -39,6 +39,7 @@ bool lower_control(Lowering& x, InstId i) {
   switch (inst.op) {
     case Opcode::GdcWaitTko: case Opcode::GdcLaunchDependentsTko:
       // What this block reads or wrote stays on its side of the operation in all of its threads.
+      x.finish_bulk_stores();
       x.barrier();
       x.d.grid_dependency(inst.op == Opcode::GdcWaitTko);
       return true;
@@ -127,11 +128,11 @@ bool lower_control(Lowering& x, InstId i) {
       b.SetInsertPoint(frame.next);
       x.d.poll();
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
-      x.pending_ = {true, true, true};
+      x.pending_ = x.anything();
       x.loops_.push_back(frame);
       bool ended = false;
       if (!x.region(r, &ended)) return false;
-      x.pending_ = {true, true, true};  // the loop may end at any of its breaks
+      x.pending_ = x.anything();  // the loop may end at any of its breaks
       x.loops_.pop_back();
       if (!ended) b.CreateBr(frame.next);
       b.SetInsertPoint(frame.after);
@@ -190,7 +191,10 @@ bool lower_control(Lowering& x, InstId i) {
       b.CreateBr(frame.after);
       return true;
     }
-    case Opcode::Return: x.d.end(); return true;
+    case Opcode::Return:
+      x.leave_bulk_stores();
+      x.d.end();
+      return true;
     default: return x.unsupported(i, "not control flow");
   }
 }

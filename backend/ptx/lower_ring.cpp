@@ -143,7 +143,7 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   llvm::IRBuilder<>& b = x.b;
   const auto operands = f.operands(i);
   const Trips trips = loop_trips(x, i);
-  if (!x.plan.roles) x.settle_for_bulk_copies();
+  if (!x.plan.roles) x.settle_for_bulk_copies(x.has_order(r.a.load) || x.has_order(r.b.load));
   Value* base = x.load(x.ring_position_.at(i));
   bool ok = true;
   const RingPlan::Operand* loads[] = {&r.a, &r.b};

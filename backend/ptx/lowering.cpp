@@ -22,7 +22,7 @@ bool Lowering::run(const std::string& symbol) {
   lane_ = b.CreateAnd(thread_, i32(31));
   warp_ = b.CreateLShr(thread_, i32(5));
   shared_ = d.shared_base();
-  shared_bytes_ = plan.ring_bytes + plan.left_bytes;
+  shared_bytes_ = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
   if (linear_grid) {
     Value* const* words = &params_[params_.size() - 4];  // three extents, and the number of the launch's first block
     for (unsigned axis = 0; axis < 3; ++axis) grid_[axis] = b.CreateTrunc(words[axis], b.getInt32Ty());
@@ -47,7 +47,10 @@ bool Lowering::run(const std::string& symbol) {
   const auto whole = [&] {
     bool ended = false;
     if (!region(f.regions[0], &ended)) return false;
-    if (!ended) d.end();
+    if (!ended) {
+      leave_bulk_stores();
+      d.end();
+    }
     return true;
   };
   if (!plan.roles) {
@@ -328,7 +331,9 @@ Value* Lowering::owner(const Layout& l) {
 Value* Lowering::scratch(uint32_t bytes) {
   // The body of a streamed loop uses the scratch space while stages are in flight, and a producer keeps them in flight always. Left operands
   // lie behind the stages.
-  const uint32_t end = plan.ring_bytes + plan.left_bytes;
+  const uint32_t end = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
+  if (pending_.staged) hopper_ops(d)->bulk_wait(0, true);
+  pending_.staged = false;  // the barrier that follows hands it on
   uint32_t first = plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
   if (stream_ || plan.roles || (plan.left_bytes != 0 && first + bytes > plan.ring_bytes)) first = end;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
@@ -356,7 +361,7 @@ void Lowering::place_warp_scratch() {
 }
 
 uint32_t Lowering::free_scratch() const {
-  if (plan.roles) return d.target.max_shared() - plan.ring_bytes - plan.left_bytes;
+  if (plan.roles) return d.target.max_shared() - plan.ring_bytes - plan.left_bytes - plan.store_bytes();
   return stream_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
 }
 
@@ -491,23 +496,64 @@ std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> a
   return out;
 }
 
-void Lowering::settle_for_bulk_copies() {
-  if (!pending_.writes && !pending_.shared) return;
-  pending_.shared = false;
+void Lowering::settle_for_bulk_copies(bool ordered) {
+  const bool bulk = pending_.bulk && ordered;
+  if (!pending_.writes && !pending_.shared && !pending_.staged && !bulk) return;
+  if (bulk) {
+    finish_bulk_stores();
+  } else if (pending_.staged) {
+    hopper_ops(d)->bulk_wait(0, true);
+  }
+  pending_.shared = pending_.staged = false;
   if (auto* hopper = hopper_ops(d)) hopper->fence_proxy_async();
   barrier();
 }
 
-void Lowering::order_access(InstId i, bool reads, bool writes) {
+bool Lowering::has_order(InstId i) const {
   // An access without a token, or with a fresh one, is ordered after nothing.
-  bool ordered = false;
   for (const ValueId v : f.operands(i))
-    if (m.types.is_token(f.type(v))) ordered = ordered || def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken;
+    if (m.types.is_token(f.type(v)) && (def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken)) return true;
+  return false;
+}
+
+void Lowering::order_access(InstId i, bool reads, bool writes) {
   const bool apart = pending_.writes && pending_.writer == i && !reads && writes_apart(i);
-  if (ordered && ((pending_.writes && !apart) || (writes && pending_.reads))) barrier();
+  if (has_order(i) && ((pending_.writes && !apart) || pending_.bulk || (writes && pending_.reads))) {
+    finish_bulk_stores();
+    barrier();
+  }
   if (writes) pending_.writer = !pending_.writes || pending_.writer == i ? i : kNone;
   pending_.reads = pending_.reads || reads;
   pending_.writes = pending_.writes || writes;
+}
+
+bool Lowering::order_bulk_store(InstId i) {
+  // The same thread starts the copies of an element each time. Copies are ordered by waiting alone, other accesses by barriers, too.
+  const bool ordered = has_order(i), apart = pending_.bulk && pending_.bulk_writer == i && writes_apart(i);
+  if (ordered && (pending_.writes || pending_.reads || (pending_.bulk && !apart))) {
+    finish_bulk_stores();
+    hopper_ops(d)->fence_proxy_async();
+    barrier();
+  }
+  const bool wait = ordered && pending_.bulk;
+  pending_.bulk_writer = !pending_.bulk || pending_.bulk_writer == i ? i : kNone;
+  pending_.bulk = true;
+  return wait;
+}
+
+void Lowering::finish_bulk_stores() {
+  if (!pending_.bulk) return;
+  hopper_ops(d)->bulk_wait(0, false);
+  pending_.bulk = pending_.staged = false;
+}
+
+void Lowering::leave_bulk_stores() {
+  if (!producing_ && !plan.stores.empty()) hopper_ops(d)->bulk_wait(0, true);
+}
+
+Lowering::Pending Lowering::anything() const {
+  const bool bulk = !plan.stores.empty();
+  return {true, true, true, kNone, bulk, kNone, bulk && plan.stores_in_ring};
 }
 
 Lowering::Pending Lowering::left_by(const Region& r) const {
@@ -516,6 +562,10 @@ Lowering::Pending Lowering::left_by(const Region& r) const {
     // Bulk copies of rings and streams have been waited for when what they brought is used.
     if (plan.rings.contains(i)) {
       i = f.insts[i].next - 1;
+      continue;
+    }
+    if (plan.stores.contains(i)) {
+      all = all | Pending{false, false, false, kNone, true, i, plan.stores_in_ring};
       continue;
     }
     const Effect e = f.def(i).effect;
