@@ -56,6 +56,7 @@ class Planner {
     plan_.facts = Facts(m_, f_);
     plan_.whole_tiles = options_.choice("whole") != "off";
     choose_warps();
+    plan_.loops = options_.choice("grid") == "loop" && blocks_may_follow(m_, f_);
     plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
@@ -475,7 +476,8 @@ Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& t
 }
 
 std::string KernelPlan::print(const Module& m, const Function& f) const {
-  std::string out = "entry " + std::string(m.str(f.name)) + ": " + std::to_string(threads()) + " threads" + (roles ? " and a producer" : "") + "\n";
+  std::string out = "entry " + std::string(m.str(f.name)) + ": " + std::to_string(consumers()) + " threads" + (roles ? " and a producer" : "") + (loops ? ", looping over blocks" : "") +
+                    (alternate ? ", warpgroups in turn" : "") + "\n";
   for (InstId i = 0; i < f.insts.size(); ++i) {
     std::string line;
     for (uint32_t r = 0; r < f.insts[i].result_count; ++r) {

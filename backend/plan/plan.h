@@ -67,7 +67,7 @@ struct RingPlan {
   unsigned m_bits = 0, n_bits = 0, k_bits = 0, group_bits = 0;
   Operand a, b;
   unsigned stages = 0;
-  uint32_t barriers = 0;              ///< offset of the full barriers in shared memory; the empty ones follow
+  uint32_t barriers = 0;              ///< offset of the full barriers in shared memory; the empty ones follow. Equal: one ring for several loops
   uint32_t stage_bytes = 0;
   std::vector<InstId> index_slice;    ///< scalar instructions of the body that the loads' indices need, in order
   /// wgmma's operands: P has the rows of its M, Q those of its N.
@@ -169,26 +169,35 @@ struct KernelPlan {
   std::map<InstId, std::string> why_direct;  ///< why other stores of products are not
   uint32_t group_store_bytes = 0;         ///< stage of each warpgroup
   bool stores_in_ring = false;            ///< the stages lie in those of the rings; else behind the left operands
-  [[nodiscard]] uint32_t store_bytes() const { return stores_in_ring ? 0 : group_store_bytes * (threads() / 128); }
+  [[nodiscard]] uint32_t store_bytes() const { return stores_in_ring ? 0 : group_store_bytes * (consumers() / 128); }
   /// Warps of their own that fill the rings. They run the instructions `insts` only and know the values `values` only.
   struct Roles {
     std::vector<bool> insts;              ///< by InstId
     std::vector<bool> values;             ///< by ValueId
   };
   std::optional<Roles> roles;
+  /// The kernel's blocks loop over the numbers of the program's blocks (`--plan grid=loop`), so that a producer is ahead over their ends, too.
+  bool loops = false;
+  /// Such a kernel's two warpgroups of consumers take the program's blocks in turn, each a block of its own: one stores its tile while the
+  /// other multiplies. `warp_bits`, layouts and warp numbers are those of one warpgroup then.
+  bool alternate = false;
   unsigned blocks_per_sm = 1;             ///< that registers and shared memory shall leave room for; 0: as the assembler likes
   /// Blocks begin from the end of the first axis, where they have the most to do, for a group of the second axis at a time.
   bool last_blocks_first = false;
   std::vector<Remark> remarks;
 
-  [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }   ///< that compute
+  [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }   ///< that compute a block of the program
   static constexpr unsigned kProducers = 128;   ///< threads: registers are moved between whole warpgroups
-  [[nodiscard]] unsigned block_threads() const { return threads() + (roles ? kProducers : 0); }
+  [[nodiscard]] unsigned consumers() const { return threads() << (alternate ? 1 : 0); }
+  [[nodiscard]] unsigned block_threads() const { return consumers() + (roles ? kProducers : 0); }
   [[nodiscard]] std::string print(const Module& m, const Function& f) const;
 };
 
 /// @error E0808 tiles that no layout of this machine can hold
 [[nodiscard]] Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& target, const CompileOptions& options, Diagnostics& diags);
+
+/// Warps or warpgroups that say of each stage that they have read it.
+[[nodiscard]] unsigned readers(const RingPlan& r, unsigned warp_bits);
 
 /// The rings that a kernel's loops can have: of bulk tensor copies on a target with wgmma, else of cp.async; fills `rings`, `maps`,
 /// `ring_bytes` and warp_bits. Leaves `why` for products that it looked at in vain.
@@ -224,6 +233,12 @@ void place_stores(const Module& m, const Function& f, KernelPlan& plan);
 
 /// Whether the trips of the plan's loops grow along the grid's first axis, in a kernel that cannot tell in which order its blocks run.
 [[nodiscard]] bool last_blocks_are_longest(const Module& m, const Function& f, const KernelPlan& plan);
+
+/// Whether one block may run a kernel's blocks one after the other: nothing in it tells, or waits for, the others.
+[[nodiscard]] bool blocks_may_follow(const Module& m, const Function& f);
+
+/// Whether it pays that they do: bulk copies feed a loop of products, and no loop stands around it.
+[[nodiscard]] bool blocks_should_follow(const Module& m, const Function& f, const KernelPlan& plan);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

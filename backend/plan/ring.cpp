@@ -98,6 +98,8 @@ class RingFinder {
     ring.promote = f8 && f_.attr(ring.mma, static_cast<size_t>(attr_index(f_.def(ring.mma), "fast_acc"))) == 0;
     // 128 accumulator registers a thread at most, sums of stages among them; two warpgroups where there are rows for both.
     ring.group_bits = ring.p_bits() >= 7 || ring.p_bits() + ring.q_bits() > 14 ? 1 : 0;
+    // Of two that alternate each has a tile of its own.
+    if (alternate_ && !ring.promote && ring.p_bits() + ring.q_bits() <= 14 && ring.q_bits() <= 8) ring.group_bits = 0;
     if (ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > (ring.promote ? 6 : 7) || ring.q_bits() - ring.q_groups() > 8 || ring.q_bits() - ring.q_groups() < 3)
       by_warps(ring);
   }
@@ -357,6 +359,7 @@ class RingFinder {
 
  public:
   bool by_warps_only_ = false;          ///< --plan mma=sync
+  bool alternate_ = false;              ///< warpgroups alternate (KernelPlan::alternate)
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
@@ -384,6 +387,8 @@ Layout RingPlan::wgmma_layout() const {
   return tile::wgmma_layout(order, swapped ? 0 : n_bits, p_bits(), swapped ? n_bits : 0, q_bits(), group_bits);
 }
 
+unsigned readers(const RingPlan& r, unsigned warp_bits) { return r.sync || r.p_registers ? 1u << warp_bits : 1u << r.group_bits; }
+
 unsigned forced_stages(const CompileOptions& options, unsigned most) {
   const std::string stages = options.choice("stages");
   return stages.empty() ? most : std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, most);
@@ -403,6 +408,24 @@ uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan)
 
 namespace {
 
+/// Makes one ring of those of all loops, which a producer can fill ahead of the end of a loop. False where their stages are left by different
+/// numbers of readers.
+bool share_ring(KernelPlan& plan) {
+  RingPlan& first = plan.rings.begin()->second;
+  uint32_t bytes = 0;
+  for (const auto& [loop, r] : plan.rings) {
+    if (r.sync || readers(r, plan.warp_bits) != readers(first, plan.warp_bits)) return false;
+    bytes = std::max(bytes, r.stage_bytes);
+  }
+  const uint32_t barriers = first.barriers;
+  for (auto& [loop, r] : plan.rings) {
+    r.barriers = barriers;
+    r.stage_bytes = bytes;
+    r.stages = std::min(RingPlan::kMaxStages, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / bytes);
+  }
+  return true;
+}
+
 /// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
 /// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
 void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
@@ -417,11 +440,15 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
   }
   const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
-  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2) + (plan.stores.empty() ? 0 : kStoreBytes * (plan.threads() / 128));
+  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2) + (plan.stores.empty() ? 0 : kStoreBytes * (plan.consumers() / 128));
   const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
   const std::string roles = options.choice("roles");
   unsigned most = RingPlan::kMaxStages;
-  if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
+  if (roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
+    const auto apart = plan.rings;
+    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
+    if (!plan.roles) plan.rings = apart;
+  }
   if (plan.roles) {
     most = beside;
   } else if (small && !nested && half >= 3) {
@@ -435,14 +462,25 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
   place_stores(m, f, plan);
 }
 
-}  // namespace
+/// Warpgroups can alternate where all that a block does is one product and what follows from it, and every block runs the loop.
+bool may_alternate(const Function& f, const CompileOptions& options, const KernelPlan& plan) {
+  if (!plan.loops || options.choice("alternate") == "off" || options.choice("roles") == "off" || options.choice("store") == "direct") return false;
+  unsigned loops = 0;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    const Opcode op = f.insts[i].op;
+    loops += op == Opcode::For ? 1 : 0;
+    if (op == Opcode::If || op == Opcode::Loop) return false;
+  }
+  return loops == 1;
+}
 
-void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
-  if (options.choice("ring") == "off") return;
+/// What plan_rings() leaves in the plan and in `why`.
+void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool alternate, KernelPlan& plan, std::map<InstId, std::string>& why) {
   const bool warps_forced = options.plan.contains("warps");
   const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !warps_forced;
   if (!bulk && !target.cp_async()) return;
   RingFinder finder(m, f, target, bulk, plan);
+  finder.alternate_ = alternate;
   finder.by_warps_only_ = options.choice("mma") == "sync";
   unsigned group_bits = 0;
   bool groups_chosen = false;
@@ -489,9 +527,28 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     }
     return;
   }
+  plan.alternate = alternate && plan.rings.size() == 1 && !plan.rings.begin()->second.sync && plan.rings.begin()->second.group_bits == 0;
   plan_stores(m, f, options, plan);
   plan_occupancy(m, f, options, plan);
   plan_stream_resources(m, f, options, plan);
+}
+
+}  // namespace
+
+void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
+  if (options.choice("ring") == "off") return;
+  if (may_alternate(f, options, plan)) {
+    KernelPlan tried = plan;
+    std::map<InstId, std::string> reasons = why;
+    find_rings(m, f, target, options, true, tried, reasons);
+    // The two meet nowhere but at their barriers: each needs the producer, and stores from a stage of its own.
+    if (tried.alternate && tried.roles && tried.why_direct.empty() && !tried.stores.empty()) {
+      plan = std::move(tried);
+      why = std::move(reasons);
+      return;
+    }
+  }
+  find_rings(m, f, target, options, false, plan, why);
 }
 
 }  // namespace tile

@@ -20,7 +20,11 @@ class StoreFinder {
   }
 
   /// The ring whose result a value is made of, one element of one: through elementwise operations, and reshapes, which keep the layout.
-  const RingPlan* source(ValueId v) const {
+  const RingPlan* source(ValueId v) {
+    const auto [at, is_new] = sources_.emplace(v, nullptr);
+    return is_new ? at->second = traced(v) : at->second;
+  }
+  const RingPlan* traced(ValueId v) {
     const InstId i = def_[v];
     if (i == kNone || !m_.types.is_tile(f_.type(v))) return nullptr;
     if (const auto it = plan_.rings.find(i); it != plan_.rings.end()) return v == f_.result(i, it->second.carried) && !it->second.sync ? &it->second : nullptr;
@@ -131,13 +135,14 @@ class StoreFinder {
   const Function& f_;
   const KernelPlan& plan_;
   std::vector<InstId> def_;
+  std::map<ValueId, const RingPlan*> sources_;
 };
 
 }  // namespace
 
 void plan_stores(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
   if (plan.rings.empty() || !plan.streams.empty()) return;
-  const StoreFinder finder(m, f, plan);
+  StoreFinder finder(m, f, plan);
   for (InstId i = 0; i < f.insts.size(); ++i) {
     if (f.insts[i].op != Opcode::StoreViewTko) continue;
     const RingPlan* ring = finder.source(f.operand(i, 0));
@@ -161,9 +166,9 @@ void plan_stores(const Module& m, const Function& f, const CompileOptions& optio
 
 void place_stores(const Module& m, const Function& f, KernelPlan& plan) {
   const StoreFinder finder(m, f, plan);
-  bool repeated = plan.roles.has_value();
+  bool repeated = plan.roles.has_value() || plan.loops;
   for (const auto& [i, s] : plan.stores) repeated = repeated || finder.in_loop(i);
-  const uint32_t groups = plan.threads() / 128;
+  const uint32_t groups = plan.consumers() / 128;
   // Where nothing is under way any more the stages of rings are free.
   const uint32_t free = plan.ring_bytes - RingPlan::kFirstStage;
   plan.stores_in_ring = !repeated;

@@ -191,10 +191,7 @@ bool lower_control(Lowering& x, InstId i) {
       b.CreateBr(frame.after);
       return true;
     }
-    case Opcode::Return:
-      x.leave_bulk_stores();
-      x.d.end();
-      return true;
+    case Opcode::Return: x.end_block(); return true;
     default: return x.unsupported(i, "not control flow");
   }
 }

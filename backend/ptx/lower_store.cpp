@@ -9,9 +9,6 @@
 namespace tile {
 namespace {
 
-/// The warpgroup barriers: behind that of all consumers.
-constexpr unsigned kFirstGroupBarrier = 2;
-
 /// How the words of a fragment go to shared memory: by stmatrix, or by stores of 2^run registers each.
 struct Writer {
   unsigned run = 0;
@@ -62,8 +59,8 @@ bool lower_bulk_store(Lowering& x, InstId i, const StorePlan& s) {
     x.barrier();
     x.pending_.staged = true;
   }
-  Value* group = h.warp_uniform(b.CreateLShr(x.warp(), x.i32(2)));
-  Value* barrier = b.CreateAdd(group, x.i32(kFirstGroupBarrier));
+  Value* group = x.consumer_group();
+  Value* barrier = b.CreateAdd(group, x.i32(kGroupBarrier));
   Value* starts = b.CreateICmpEQ(b.CreateAnd(x.thread(), x.i32(127)), x.i32(0));
   const uint32_t place = x.plan.stores_in_ring ? RingPlan::kFirstStage : x.plan.ring_bytes + x.plan.left_bytes;
   Value* stage = b.CreateAdd(b.CreateAdd(x.shared_base(), x.i32(place)), b.CreateMul(group, x.i32(x.plan.group_store_bytes)));

@@ -17,6 +17,9 @@ namespace tile {
 
 class StreamRun;
 
+/// Barriers of a kernel with roles: of all consumers (and once of the whole block), of each warpgroup, and of those whose turn it is.
+inline constexpr unsigned kConsumerBarrier = 1, kGroupBarrier = 2, kTurnBarrier = 10;
+
 class Lowering {
  public:
   Lowering(DeviceOps& d, const Module& m, const Function& f, const KernelPlan& plan, Diagnostics& diags);
@@ -125,12 +128,20 @@ class Lowering {
   [[nodiscard]] Value* warp() const { return warp_; }
   /// Coordinates of the block in the program's grid.
   [[nodiscard]] Value* block_id(unsigned axis) { return block_ids_.size() > axis ? block_ids_[axis] : d.block_id(axis); }
+  /// Number of the warpgroup of consumers, where they alternate; else of the warpgroup within the block.
+  [[nodiscard]] Value* consumer_group();
   [[nodiscard]] Value* mailbox() const { return mailbox_; }
   [[nodiscard]] Value* global_address(uint32_t index) const { return params_[f.param_count + 1 + index]; }
 
   // --- roles ---
   /// Whether the code being emitted is the producer's (KernelPlan::Roles), and whether it knows a value.
   [[nodiscard]] bool producing() const { return producing_; }
+  /// Whether what the producer runs is emitted for consumers that only count the stages of a block that is not theirs.
+  [[nodiscard]] bool skipping() const { return skipping_; }
+  /// Whether warpgroups that alternate would meet in shared memory that is not made for that.
+  [[nodiscard]] bool alternation_fails() const { return alternation_fails_; }
+  /// The end of a block of the program.
+  void end_block();
   [[nodiscard]] bool knows(ValueId v) const { return !producing_ || v < f.param_count || plan.roles->values[v]; }
 
   // --- regions ---
@@ -144,7 +155,7 @@ class Lowering {
   /// Address (i64) of all blocks' local memory; only if there is an alloca.
   [[nodiscard]] Value* local_address() const { return params_[f.param_count + 1 + m.globals.size() + plan.maps.size()]; }
   /// Extent of the program's grid.
-  [[nodiscard]] Value* grid_size(unsigned axis) { return linear_grid ? grid_[axis] : d.grid_size(axis); }
+  [[nodiscard]] Value* grid_size(unsigned axis) { return has_grid_words() ? grid_[axis] : d.grid_size(axis); }
   /// Accesses before this point that a bulk copy must not overtake are done, and visible to it; `ordered`: also what bulk stores write.
   void settle_for_bulk_copies(bool ordered = true);
   /// Emits the instructions of a region. `ended` is set if its end is not reached.
@@ -185,6 +196,13 @@ class Lowering {
   Value* mailbox_ = nullptr;
   Value* shared_ = nullptr;
   bool producing_ = false, consuming_ = false;   ///< in code of one role
+  bool skipping_ = false, alternation_fails_ = false;
+  Value* turn_ = nullptr;                 ///< which of two warpgroups that alternate this is, i32
+  llvm::BasicBlock* latch_ = nullptr;     ///< where a block of the program ends in a kernel that loops over them
+  [[nodiscard]] bool has_grid_words() const { return linear_grid || plan.loops; }
+  void find_block(Value* number);
+  [[nodiscard]] bool whole();
+  [[nodiscard]] bool every_block();
   uint32_t shared_bytes_ = 0;
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> warp_places_;   ///< offsets from warp_base_
   uint32_t warp_bytes_ = 0;
@@ -212,7 +230,7 @@ class Lowering {
   std::vector<Remark> remarks_;
 
   friend bool lower_bulk_store(Lowering&, InstId, const StorePlan&);
-  friend void prepare_rings(Lowering&);
+  friend void start_rings(Lowering&);
   friend bool lower_copy_ring(Lowering&, InstId, const RingPlan&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
   friend class StreamRun;
@@ -266,7 +284,8 @@ bool lower_stream_product(Lowering&, InstId);
 void write_left(Lowering&, ValueId);      ///< a left operand of streams, just made, into its place in shared memory
 bool lower_copy_ring(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of cp.async
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
-void prepare_rings(Lowering&);            ///< their mbarriers, at the start of the kernel
+void start_rings(Lowering&);              ///< their counters, at the start of the kernel
+void prepare_rings(Lowering&);            ///< their mbarriers
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled
 bool lower_print(Lowering&, InstId);      ///< print_tko, assert
 
