@@ -462,16 +462,31 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
   place_stores(m, f, plan);
 }
 
-/// Warpgroups can alternate where all that a block does is one product and what follows from it, and every block runs the loop.
-bool may_alternate(const Function& f, const CompileOptions& options, const KernelPlan& plan) {
-  if (!plan.loops || options.choice("alternate") == "off" || options.choice("roles") == "off" || options.choice("store") == "direct") return false;
-  unsigned loops = 0;
+/// Whether warpgroups can take turns: with the program's blocks, where all that a block does is one product and what follows from it; or with
+/// the iterations of the program's loop around the product, where both can run what stands outside of it, nothing but tokens goes from one
+/// iteration to the next, and each makes one store.
+bool may_alternate(const Module& m, const Function& f, const CompileOptions& options, const KernelPlan& plan) {
+  if (options.choice("alternate") == "off" || options.choice("roles") == "off" || options.choice("store") == "direct") return false;
+  std::vector<InstId> loops;
+  unsigned stores = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
     const Opcode op = f.insts[i].op;
-    loops += op == Opcode::For ? 1 : 0;
+    if (op == Opcode::For) loops.push_back(i);
     if (op == Opcode::If || op == Opcode::Loop) return false;
+    stores += op == Opcode::StoreViewTko ? 1 : 0;
   }
-  return loops == 1;
+  if (plan.loops) return loops.size() == 1;
+  if (loops.size() != 2 || loops[1] > f.insts[loops[0]].next || stores != 1) return false;
+  const Region& r = f.region(loops[0]);
+  for (uint32_t k = 1; k < r.arg_count; ++k)
+    if (!m.types.is_token(f.type(r.first_arg + k))) return false;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    if (i > loops[1] && i < f.insts[loops[1]].next) continue;
+    const bool inside = i > loops[0] && i < f.insts[loops[0]].next;
+    const Effect e = f.def(i).effect;
+    if ((e == Effect::Read || e == Effect::Write || e == Effect::ReadWrite) && !(inside && f.insts[i].op == Opcode::StoreViewTko)) return false;
+  }
+  return true;
 }
 
 /// What plan_rings() leaves in the plan and in `why`.
@@ -537,7 +552,7 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
 
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why) {
   if (options.choice("ring") == "off") return;
-  if (may_alternate(f, options, plan)) {
+  if (may_alternate(m, f, options, plan)) {
     KernelPlan tried = plan;
     std::map<InstId, std::string> reasons = why;
     find_rings(m, f, target, options, true, tried, reasons);

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "backend/ptx/device_hopper.h"
-#include "backend/ptx/lowering.h"
+#include "backend/ptx/lower_turns.h"
 
 namespace tile {
 namespace {
@@ -164,6 +164,9 @@ bool lower_bulk_store(Lowering& x, InstId i, const StorePlan& s) {
     }
   };
 
+  // Iterations in turn: the other warpgroup's store of the iteration before is done before this one begins.
+  const bool in_order = x.plan.alternate && !x.plan.loops;
+  Value* first_warp = b.CreateICmpEQ(x.warp(), x.i32(0));
   const unsigned steps = s.chunks / s.batch;
   for (unsigned step = 0; step < steps; ++step) {
     const uint32_t half = step % s.halves * s.batch * s.chunk_bytes;
@@ -179,6 +182,7 @@ bool lower_bulk_store(Lowering& x, InstId i, const StorePlan& s) {
     for (unsigned k = 0; k < s.batch; ++k) write(step * s.batch + k, half + k * s.chunk_bytes);
     h.fence_proxy_async(true);
     h.named_barrier(barrier, 128);
+    if (step == 0 && in_order) x.if_then(first_warp, [&] { h.named_barrier(b.CreateAdd(group, x.i32(kOrderBarrier)), kOrderThreads); });
     x.if_then(starts, [&] {
       for (unsigned k = 0; k < s.batch; ++k) {
         const unsigned chunk = step * s.batch + k;
@@ -199,6 +203,12 @@ bool lower_bulk_store(Lowering& x, InstId i, const StorePlan& s) {
     });
     h.warp_sync();
   }
+  if (in_order)
+    x.if_then(first_warp, [&] {
+      h.bulk_wait(0, false);
+      h.warp_sync();
+      h.named_barrier_arrive(b.CreateSub(x.i32(kOrderBarrier + 1), group), kOrderThreads);
+    });
   x.remark(i, "bulk stores of " + std::to_string(s.row_bytes * s.rows) + " bytes by each warpgroup, written by " +
                   (w.matrices ? std::string("stmatrix") : "st.shared of " + std::to_string(s.element_bytes << w.run) + " bytes"));
   return true;
