@@ -67,6 +67,7 @@ struct CompiledKernel {
   uint32_t cluster = 1;                      ///< CTAs per cluster along x, where that divides the grid
   uint64_t local_bytes_per_block = 0;        ///< of device memory, for the entry's allocas
   bool linear_grid = false;                  ///< made with the plan's "grid" set to "linear"
+  bool loops = false;                        ///< made with "grid" set to "loop": has the parameters of a linear grid, and any number of blocks runs it
   std::vector<TensorMapSpec> maps;
   std::vector<Remark> remarks;
 };
@@ -90,9 +91,15 @@ static_assert(sizeof(Mailbox) == 40);
 /// From now on this process ends with `status` where memory is missing, in LLVM too, instead of aborting.
 void exit_without_memory(int status);
 
-/// The tensor maps of the kernel that compile_ptx() makes from the same arguments; where the host cannot encode one of them for a
-/// launch, it compiles the entry again with the plan's "tma" set to "off".
-[[nodiscard]] Result<std::vector<TensorMapSpec>> tensor_maps(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags);
+/// What a launch must know of a kernel before it is compiled.
+struct LaunchNeeds {
+  /// Of the kernel that compile_ptx() makes from the same options. Where the host cannot encode one of them for a launch, it compiles the entry
+  /// again with the plan's "store" set to "direct", and if that was not enough with "tma" set to "off".
+  std::vector<TensorMapSpec> maps;
+  /// It should be compiled and launched with the plan's "grid" set to "loop", if the grid has fewer than 2^31 blocks.
+  bool loop_pays = false;
+};
+[[nodiscard]] Result<LaunchNeeds> launch_needs(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags);
 
 /// Where the allocas of an entry lie in the device memory that each block has for them. A place is used again when the alloca runs again.
 struct LocalMemory {

@@ -211,7 +211,12 @@ int warm(const cuda::Cache& cache, const CacheLine& line) {
       const auto list = entries(*module, line.entry, own);
       if (!list) return Failed;
       for (const Function* entry : *list) {
-        const auto built = build_kernel(*module->module, *entry, {options, true, false, false}, *linking->linker, cache, own);
+        // As launches want it.
+        CompileOptions mine = options;
+        const auto needs = launch_needs(*module->module, *entry, mine, own);
+        if (!needs) return Failed;
+        if (needs->loop_pays) mine.plan["grid"] = "loop";
+        const auto built = build_kernel(*module->module, *entry, {mine, true, false, false}, *linking->linker, cache, own);
         if (!built) return Failed;
         const std::string name((**module->module).str(entry->name));
         const char* how = built->use == cuda::CacheUse::Hit ? "was there" : built->use == cuda::CacheUse::Made ? "compiled" : "compiled, not kept";

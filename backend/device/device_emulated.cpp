@@ -1,5 +1,7 @@
 // The emulation of a GPU on the host as a machine: the same lowering as for the GPU, run by backend/emulate.
+#include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "backend/device/device_gpu.h"
 #include "backend/device/launch_data.h"
@@ -43,20 +45,24 @@ class EmulatedDevice : public Device {
     for (const auto& g : globals_) params.push_back(add(g.data, g.size, g.name));
     if (diags.has_errors()) return Failed;
 
-    // A kernel with bulk copies if this launch's arrays allow them, else one without.
-    const EmulatedKernel* kernel = prepare(entry, true, diags);
-    if (!kernel) return Failed;
-    std::vector<EmulatedTensorMap> maps(kernel->kernel().maps.size());
+    // A kernel with as many bulk copies as this launch's arrays allow.
+    const auto way = way_of(entry, grid, diags);
+    if (!way) return Failed;
+    const EmulatedKernel* kernel = nullptr;
+    std::vector<EmulatedTensorMap> maps;
     const auto address_of = [&](const FlatParam& p) { return p.buffer < 0 ? p.bits : buffers[static_cast<size_t>(p.buffer)] + p.byte_offset; };
-    for (size_t k = 0; k < maps.size(); ++k) {
-      TensorMapRequest request;
-      std::string why = tensor_map_request(kernel->kernel().maps[k], args, address_of, request);
-      if (why.empty()) why = encode_tensor_map(request, maps[k]);
-      if (!why.empty()) {
-        kernel = prepare(entry, false, diags);
-        if (!kernel) return Failed;
-        maps.clear();
+    for (const BulkWay bulk : {BulkWay::All, BulkWay::Loads, BulkWay::None}) {
+      kernel = prepare(entry, bulk, *way, diags);
+      if (!kernel) return Failed;
+      maps.resize(kernel->kernel().maps.size());
+      bool all = true;
+      for (size_t k = 0; k < maps.size() && all; ++k) {
+        TensorMapRequest request;
+        std::string why = tensor_map_request(kernel->kernel().maps[k], args, address_of, request);
+        if (why.empty()) why = encode_tensor_map(request, maps[k]);
+        all = why.empty();
       }
+      if (all) break;
     }
     if (!maps.empty()) {
       const uint64_t first = add(reinterpret_cast<std::byte*>(maps.data()), maps.size() * sizeof(EmulatedTensorMap), "the tensor maps");
@@ -75,11 +81,12 @@ class EmulatedDevice : public Device {
     }
     // Only on request: the emulation itself launches any grid.
     std::array<uint32_t, 3> launched = {grid[0], grid[1], grid[2]};
-    if (kernel->kernel().linear_grid) {
+    if (kernel->kernel().linear_grid || kernel->kernel().loops) {
       const auto parts = launch_parts(grid, true, diags);
       if (!parts) return Failed;
       if (parts->size() != 1) return diags.error(Code::E0808, (**module_).place(entry), "the emulation launches a linear grid of at most " + std::to_string(kMostBlocks) + " blocks");
       launched = (*parts)[0].grid;
+      if (kernel->kernel().loops) launched[0] = std::min(launched[0], kLoopingBlocks);
       add_grid_words(grid, 0, params);
     }
 
@@ -89,7 +96,7 @@ class EmulatedDevice : public Device {
     run.seed = options_.emulate_seed;
     run.policy = options_.emulate_policy == "early" ? EmulateOptions::Early : options_.emulate_policy == "late" ? EmulateOptions::Late : EmulateOptions::Random;
     run.trap_text = [&](Code code, InstId inst) { return inst < entry.insts.size() ? trap_words(code, **module_, entry, inst) : code_info(code).meaning; };
-    if (kernel->kernel().linear_grid) run.shown_grid = {grid[0], grid[1], grid[2]};
+    if (kernel->kernel().linear_grid || kernel->kernel().loops) run.shown_grid = {grid[0], grid[1], grid[2]};
     run.cancel = options.cancel;
     run.progress = options.progress;
     const auto ran = run_emulated(*kernel, launched, params, memory, run, &**module_, &entry, diags);
@@ -105,12 +112,29 @@ class EmulatedDevice : public Device {
   }
 
  private:
-  /// The entry compiled with or without bulk copies; nullptr after an error.
-  const EmulatedKernel* prepare(const Function& entry, bool bulk_copies, Diagnostics& diags) {
-    auto& kernel = kernels_[{&entry, bulk_copies}];
+  /// Blocks of a launch that loop over those of the grid: few, so that small grids show it.
+  static constexpr uint32_t kLoopingBlocks = 3;
+
+  /// How a grid is launched: as on a GPU, but along x on request only.
+  [[nodiscard]] Result<GridWay> way_of(const Function& entry, const LaunchGrid& grid, Diagnostics& diags) {
+    const auto& plan = options_.build.compile.plan;
+    const auto forced = plan.find("grid");
+    if (forced != plan.end() && forced->second == "linear") return GridWay::Linear;
+    auto at = loop_pays_.find(&entry);
+    if (at == loop_pays_.end()) {
+      const auto needs = launch_needs(*module_, entry, options_.build.compile, diags);
+      if (!needs) return Failed;
+      at = loop_pays_.emplace(&entry, needs->loop_pays).first;
+    }
+    return at->second && can_loop(grid, forced == plan.end() ? kLoopingBlocks : 0) ? GridWay::Loop : GridWay::Program;
+  }
+
+  /// The entry compiled for one way of launching it; nullptr after an error.
+  const EmulatedKernel* prepare(const Function& entry, BulkWay bulk, GridWay way, Diagnostics& diags) {
+    auto& kernel = kernels_[{&entry, bulk, way}];
     if (kernel) return kernel.get();
     CompileOptions options = options_.build.compile;
-    if (!bulk_copies) options.plan["tma"] = "off";
+    choose_ways(way, bulk, options.plan);
     auto made = compile_emulated(*module_, entry, options, diags);
     if (!made) return nullptr;
     kernel = *std::move(made);
@@ -127,7 +151,8 @@ class EmulatedDevice : public Device {
   Memory owner_;
   std::vector<Memory::Allocation> globals_;
   AlignedBytes mailbox_;
-  std::map<std::pair<const Function*, bool>, std::unique_ptr<EmulatedKernel>> kernels_;
+  std::map<std::tuple<const Function*, BulkWay, GridWay>, std::unique_ptr<EmulatedKernel>> kernels_;
+  std::map<const Function*, bool> loop_pays_;
 };
 
 }  // namespace

@@ -59,16 +59,16 @@ class GpuDeviceImpl : public GpuDevice {
   }
 
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
-    const bool linear = is_linear(grid);
-    const auto parts = launch_parts(grid, linear, diags);
-    if (!parts) return Failed;
-    for (const LaunchPart& part : *parts)
-      if (!gpu_->check_grid(part.grid, diags)) return Failed;
+    const auto way = way_of(entry, grid, diags);
+    if (!way) return Failed;
+    const bool linear = *way != GridWay::Program;
     std::vector<DeviceMemory> buffers;
     if (!gpu_->enter(diags) || !upload(entry, args, buffers, diags)) return Failed;
     DeviceMemory maps, local;
-    const auto ready = prepare_for(entry, args, buffers, maps, linear, diags);
+    const auto ready = prepare_for(entry, args, buffers, maps, *way, diags);
     if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
+    const auto parts = parts_of(grid, *way, **ready, diags);
+    if (!parts) return Failed;
     const auto box = mailbox_bytes();
     reset_mailbox(box);
     Diagnostics faults;
@@ -110,27 +110,33 @@ class GpuDeviceImpl : public GpuDevice {
     uint64_t local_bytes_per_block = 0;
   };
 
-  /// Whether a grid is launched along x: where it must be, or is asked for.
-  [[nodiscard]] bool is_linear(const LaunchGrid& grid) const {
+  /// How a grid is launched: along x where it must be or is asked for, by blocks that loop where that pays.
+  [[nodiscard]] Result<GridWay> way_of(const Function& entry, const LaunchGrid& grid, Diagnostics& diags) {
     const auto forced = options_.build.compile.plan.find("grid");
-    return needs_linear_grid(grid) || (forced != options_.build.compile.plan.end() && forced->second == "linear");
+    if (needs_linear_grid(grid) || (forced != options_.build.compile.plan.end() && forced->second == "linear")) return GridWay::Linear;
+    auto at = loop_pays_.find(&entry);
+    if (at == loop_pays_.end()) {
+      const auto needs = launch_needs(*module_, entry, options_.build.compile, diags);
+      if (!needs) return Failed;
+      at = loop_pays_.emplace(&entry, needs->loop_pays).first;
+    }
+    return at->second && can_loop(grid, forced == options_.build.compile.plan.end() ? facts().sm_count : 0) ? GridWay::Loop : GridWay::Program;
   }
 
-  /// The entry built with or without bulk copies, for grids as they are or along x.
-  [[nodiscard]] Result<Ready*> prepare(const Function& entry, Diagnostics& diags, bool bulk_copies = true, bool linear = false) {
+  /// The entry built for one way of launching it.
+  [[nodiscard]] Result<Ready*> prepare(const Function& entry, Diagnostics& diags, BulkWay bulk = BulkWay::All, GridWay way = GridWay::Program) {
     if (!gpu_->enter(diags)) return Failed;
-    auto& slot = ready_[{&entry, bulk_copies, linear}];
+    auto& slot = ready_[{&entry, bulk, way}];
     if (slot) return slot.get();
     BuildOptions options = options_.build;
-    if (!bulk_copies) options.compile.plan["tma"] = "off";
-    if (linear) options.compile.plan["grid"] = "linear";
-    auto maps = tensor_maps(*module_, entry, options.compile, diags);
-    if (!maps) return Failed;
+    choose_ways(way, bulk, options.compile.plan);
+    auto needs = launch_needs(*module_, entry, options.compile, diags);
+    if (!needs) return Failed;
     auto built = build_kernel(*module_, entry, options, *linker_, cache_, diags);
     if (!built) return Failed;
     auto ready = std::make_unique<Ready>();
     ready->built = *std::move(built);
-    ready->maps = *std::move(maps);
+    ready->maps = std::move(needs->maps);
     ready->local_bytes_per_block = local_memory(**module_, entry).bytes;
     if (options_.built) options_.built(entry, ready->built);
     auto loaded = gpu_->load(ready->built.kernel.cubin, ready->built.kernel.symbol, ready->built.kernel.shared_bytes, diags);
@@ -143,23 +149,41 @@ class GpuDeviceImpl : public GpuDevice {
     return (slot = std::move(ready)).get();
   }
 
-  /// The kernel for this launch, and its tensor maps in device memory: one with bulk copies if the driver encodes maps for these arrays.
-  [[nodiscard]] Result<Ready*> prepare_for(const Function& entry, const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, DeviceMemory& maps, bool linear,
+  /// The kernel for this launch, and its tensor maps in device memory: with as many bulk copies as the driver encodes maps for these arrays.
+  [[nodiscard]] Result<Ready*> prepare_for(const Function& entry, const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, DeviceMemory& maps, GridWay way,
                                            Diagnostics& diags) {
-    auto ready = prepare(entry, diags, true, linear);
-    if (!ready || (*ready)->maps.empty()) return ready;
-    std::vector<cuda::TensorMap> encoded((*ready)->maps.size());
-    for (size_t k = 0; k < encoded.size(); ++k) {
-      const TensorMapSpec& spec = (*ready)->maps[k];
-      TensorMapRequest r;
-      const std::string why = tensor_map_request(spec, args, [&](const FlatParam& p) { return value(p, buffers); }, r);
-      if (!why.empty() || !cuda::encode_tensor_map(gpu_->driver(), {spec.element, r.address, r.rank, r.dims, r.strides, r.box, spec.swizzle, r.fill_nan, r.round_tf32}, encoded[k]))
-        return prepare(entry, diags, false, linear);
+    for (const BulkWay bulk : {BulkWay::All, BulkWay::Loads, BulkWay::None}) {
+      auto ready = prepare(entry, diags, bulk, way);
+      if (!ready || (*ready)->maps.empty()) return ready;
+      std::vector<cuda::TensorMap> encoded((*ready)->maps.size());
+      bool all = true;
+      for (size_t k = 0; k < encoded.size() && all; ++k) {
+        const TensorMapSpec& spec = (*ready)->maps[k];
+        TensorMapRequest r;
+        const std::string why = tensor_map_request(spec, args, [&](const FlatParam& p) { return value(p, buffers); }, r);
+        all = why.empty() &&
+              cuda::encode_tensor_map(gpu_->driver(), {spec.element, r.address, r.rank, r.dims, r.strides, r.box, spec.swizzle, r.fill_nan, r.round_tf32}, encoded[k]);
+      }
+      if (!all) continue;
+      auto memory = gpu_->allocate(encoded.size() * sizeof(cuda::TensorMap), "tensor maps", diags);
+      if (!memory || !gpu_->upload(*memory, encoded.data(), encoded.size() * sizeof(cuda::TensorMap), diags)) return Failed;
+      maps = *std::move(memory);
+      return ready;
     }
-    auto memory = gpu_->allocate(encoded.size() * sizeof(cuda::TensorMap), "tensor maps", diags);
-    if (!memory || !gpu_->upload(*memory, encoded.data(), encoded.size() * sizeof(cuda::TensorMap), diags)) return Failed;
-    maps = *std::move(memory);
-    return ready;
+    return diags.error(Code::I0001, (**module_).place(entry), "a kernel without bulk copies has tensor maps");
+  }
+
+  /// The launches of a grid by a kernel that is made for it.
+  [[nodiscard]] Result<std::vector<LaunchPart>> parts_of(const LaunchGrid& grid, GridWay way, const Ready& ready, Diagnostics& diags) const {
+    auto parts = launch_parts(grid, way != GridWay::Program, diags);
+    if (!parts) return Failed;
+    if (way == GridWay::Loop) {
+      const unsigned on_sm = std::max(1u, ready.loaded.blocks_per_sm(ready.built.kernel.threads, ready.built.kernel.shared_bytes));
+      for (LaunchPart& part : *parts) part.grid[0] = std::min(part.grid[0], facts().sm_count * on_sm);
+    }
+    for (const LaunchPart& part : *parts)
+      if (!gpu_->check_grid(part.grid, diags)) return Failed;
+    return parts;
   }
 
   [[nodiscard]] Status allocate_local(const Function& entry, const Ready& ready, const LaunchGrid& grid, DeviceMemory& local, Diagnostics& diags) const {
@@ -225,21 +249,26 @@ class GpuDeviceImpl : public GpuDevice {
   cuda::Cache cache_;
   cuda::SharedMemory mailbox_;
   std::vector<DeviceMemory> globals_;
-  std::map<std::tuple<const Function*, bool, bool>, std::unique_ptr<Ready>> ready_;
+  std::map<std::tuple<const Function*, BulkWay, GridWay>, std::unique_ptr<Ready>> ready_;
+  std::map<const Function*, bool> loop_pays_;
 };
 
 Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) {
-  const bool linear = is_linear(grid);
-  const auto parts = launch_parts(grid, linear, diags);
-  if (!parts) return Failed;
-  if (parts->size() != 1 || (needs_linear_grid(grid) && !options.peer_cubin.empty()))
+  const auto way = way_of(entry, grid, diags);
+  if (!way) return Failed;
+  const bool linear = *way != GridWay::Program;
+  if (const auto all = launch_parts(grid, linear, diags); !all) {
+    return Failed;
+  } else if (all->size() != 1 || (needs_linear_grid(grid) && !options.peer_cubin.empty())) {
     return diags.error(Code::E0808, Place{}, "this grid takes several launches, or one that the peer cannot have; times would not compare", "use a smaller grid");
-  if (!gpu_->check_grid((*parts)[0].grid, diags)) return Failed;
+  }
   std::vector<DeviceMemory> buffers, peer_buffers;
   if (!gpu_->enter(diags) || !upload(entry, args, buffers, diags)) return Failed;
   DeviceMemory maps, local;
-  const auto ready = prepare_for(entry, args, buffers, maps, linear, diags);
+  const auto ready = prepare_for(entry, args, buffers, maps, *way, diags);
   if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
+  const auto parts = parts_of(grid, *way, **ready, diags);
+  if (!parts) return Failed;
   const auto& ours = (*ready)->loaded;
   BenchResult result;
   result.registers = ours.registers();
@@ -331,14 +360,14 @@ Result<std::unique_ptr<PreparedLaunch>> GpuDeviceImpl::prepare_launch(const Func
   LaunchArguments args;  // every value is known, so there are no buffers
   for (size_t p = 0; p < params.size(); ++p) args.params.push_back({types[p].element, params[p], -1, 0});
   auto launch = std::make_unique<PreparedLaunch>();
-  const bool linear = is_linear(grid);
-  const auto parts = launch_parts(grid, linear, diags);
-  if (!parts) return Failed;
-  for (const LaunchPart& part : *parts)
-    if (!gpu_->check_grid(part.grid, diags)) return Failed;
+  const auto way = way_of(entry, grid, diags);
+  if (!way) return Failed;
+  const bool linear = *way != GridWay::Program;
   if (!gpu_->enter(diags)) return Failed;
-  const auto ready = prepare_for(entry, args, {}, launch->maps_, linear, diags);
+  const auto ready = prepare_for(entry, args, {}, launch->maps_, *way, diags);
   if (!ready || !allocate_local(entry, **ready, grid, launch->local_, diags)) return Failed;
+  const auto parts = parts_of(grid, *way, **ready, diags);
+  if (!parts) return Failed;
   auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);
   if (!box) return Failed;
   launch->mailbox_ = *std::move(box);

@@ -94,13 +94,13 @@ struct LikeCompiledKernel {
   std::string entry, ptx, llvm, plan, target;
   uint32_t threads, shared_bytes, cluster;
   uint64_t local_bytes_per_block;
-  bool linear_grid;
+  bool linear_grid, loops;
   std::vector<int> maps, remarks;
 };
 static_assert(sizeof(CompiledKernel) == sizeof(LikeCompiledKernel) && sizeof(TensorMapSpec) == sizeof(LikeTensorMapSpec) && sizeof(Remark) == 8 + 2 * sizeof(std::string));
 
 void write(Writer& w, const CompiledKernel& k) {
-  w.add(k.entry), w.add(k.ptx), w.add(k.llvm), w.add(k.plan), w.add(k.target), w.add(k.threads), w.add(k.shared_bytes), w.add(k.cluster), w.add(k.local_bytes_per_block), w.add(k.linear_grid);
+  w.add(k.entry), w.add(k.ptx), w.add(k.llvm), w.add(k.plan), w.add(k.target), w.add(k.threads), w.add(k.shared_bytes), w.add(k.cluster), w.add(k.local_bytes_per_block), w.add(k.linear_grid), w.add(k.loops);
   w.add(uint64_t{k.maps.size()});
   for (const TensorMapSpec& m : k.maps) w.add(m.base), w.add(m.element), w.add(m.dims), w.add(m.strides), w.add(m.box), w.add(m.swizzle), w.add(m.round_tf32);
   w.add(uint64_t{k.remarks.size()});
@@ -108,7 +108,7 @@ void write(Writer& w, const CompiledKernel& k) {
 }
 
 void read(Reader& r, CompiledKernel& k) {
-  r.get(k.entry), r.get(k.ptx), r.get(k.llvm), r.get(k.plan), r.get(k.target), r.get(k.threads), r.get(k.shared_bytes), r.get(k.cluster), r.get(k.local_bytes_per_block), r.get(k.linear_grid);
+  r.get(k.entry), r.get(k.ptx), r.get(k.llvm), r.get(k.plan), r.get(k.target), r.get(k.threads), r.get(k.shared_bytes), r.get(k.cluster), r.get(k.local_bytes_per_block), r.get(k.linear_grid), r.get(k.loops);
   uint64_t n = 0;
   r.get(n);
   for (; n > 0 && r.good() && n <= 1024; --n) {

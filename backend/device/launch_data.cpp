@@ -27,6 +27,14 @@ Result<std::vector<LaunchPart>> launch_parts(const LaunchGrid& grid, bool linear
   return parts;
 }
 
+void choose_ways(GridWay grid, BulkWay bulk, std::map<std::string, std::string>& plan) {
+  if (grid == GridWay::Linear) plan["grid"] = "linear";
+  if (grid == GridWay::Loop) plan["grid"] = "loop";
+  if (const auto at = plan.find("grid"); grid == GridWay::Program && at != plan.end()) at->second = "program";
+  if (bulk == BulkWay::Loads) plan["store"] = "direct";
+  if (bulk == BulkWay::None) plan["tma"] = "off";
+}
+
 void add_grid_words(const LaunchGrid& grid, uint64_t first, std::vector<uint64_t>& to) { to.insert(to.end(), {grid[0], grid[1], grid[2], first}); }
 
 Result<uint64_t> local_bytes(const Module& module, const Function& entry, uint64_t per_block, const LaunchGrid& grid, Diagnostics& diags) {

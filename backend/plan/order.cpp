@@ -19,9 +19,15 @@ class OrderFinder {
       for (uint32_t r = 0; r < f.insts[i].result_count; ++r) def_[f.result(i, r)] = i;
   }
 
-  bool last_are_longest(const KernelPlan& plan) {
+  /// Whether a kernel cannot tell in which order its blocks run.
+  bool indifferent() const {
     for (InstId i = 0; i < f_.insts.size(); ++i)
       if (!indifferent(i)) return false;
+    return true;
+  }
+
+  bool last_are_longest(const KernelPlan& plan) {
+    if (!indifferent()) return false;
     bool found = false;
     const auto look = [&](InstId loop) {
       const auto operands = f_.operands(loop);
@@ -111,6 +117,15 @@ class OrderFinder {
 };
 
 }  // namespace
+
+bool blocks_may_follow(const Module& m, const Function& f) { return OrderFinder(m, f).indifferent(); }
+
+bool blocks_should_follow(const Module& m, const Function& f, const KernelPlan& plan) {
+  if (plan.rings.empty() || !plan.streams.empty() || !plan.roles || !blocks_may_follow(m, f)) return false;
+  for (InstId i = 0; i < f.insts.size(); ++i)
+    if ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && !plan.rings.contains(i)) return false;
+  return true;
+}
 
 bool last_blocks_are_longest(const Module& m, const Function& f, const KernelPlan& plan) { return OrderFinder(m, f).last_are_longest(plan); }
 

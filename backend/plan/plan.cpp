@@ -63,6 +63,7 @@ class Planner {
     plan_.facts = Facts(m_, f_);
     plan_.whole_tiles = options_.choice("whole") != "off";
     choose_warps();
+    plan_.loops = options_.choice("grid") == "loop" && blocks_may_follow(m_, f_);
     plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
@@ -77,6 +78,7 @@ class Planner {
     plan_.layout.resize(f_.value_types.size());
     for (ValueId v = 0; v < f_.value_types.size(); ++v)
       if (tile(v)) plan_.layout[v] = *layouts_[find(v)];
+    keep_bulk_stores();
     plan_loads_ahead(m_, f_, options_, plan_);
     // Room for one block would let the assembler take all registers, and kernels that wait for memory live by the number of their warps
     // (softmax of 4096 x 4096 in 528 blocks of 128 threads on an H200: 3.46 TB/s with 127 registers, 3.10 with 139, when three fit on an SM).
@@ -407,6 +409,20 @@ class Planner {
     }
   }
 
+  /// A bulk store takes the tile as the product leaves it.
+  void keep_bulk_stores() {
+    for (auto at = plan_.stores.begin(); at != plan_.stores.end();) {
+      const auto& [i, store] = *at;
+      const Layout& l = plan_.layout[f_.operand(i, 0)];
+      if (l == store.layout) {
+        ++at;
+        continue;
+      }
+      plan_.why_direct.emplace(i, "the tile is laid out otherwise than the product");
+      at = plan_.stores.erase(at);
+    }
+  }
+
   /// What a product's tile is reshaped to keeps the product's layout up to the store, which rearranges it when it is narrow already.
   void hand_on(InstId i) {
     const Opcode op = f_.insts[i].op;
@@ -470,7 +486,8 @@ Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& t
 }
 
 std::string KernelPlan::print(const Module& m, const Function& f) const {
-  std::string out = "entry " + std::string(m.str(f.name)) + ": " + std::to_string(threads()) + " threads" + (roles ? " and a producer" : "") + "\n";
+  std::string out = "entry " + std::string(m.str(f.name)) + ": " + std::to_string(consumers()) + " threads" + (roles ? " and a producer" : "") + (loops ? ", looping over blocks" : "") +
+                    (alternate ? ", warpgroups in turn" : "") + "\n";
   for (InstId i = 0; i < f.insts.size(); ++i) {
     std::string line;
     for (uint32_t r = 0; r < f.insts[i].result_count; ++r) {

@@ -72,7 +72,7 @@ struct RingPlan {
   unsigned m_bits = 0, n_bits = 0, k_bits = 0, group_bits = 0;
   Operand a, b;
   unsigned stages = 0;
-  uint32_t barriers = 0;              ///< offset of the full barriers in shared memory; the empty ones follow
+  uint32_t barriers = 0;              ///< offset of the full barriers in shared memory; the empty ones follow. Equal: one ring for several loops
   uint32_t stage_bytes = 0;
   std::vector<InstId> index_slice;    ///< scalar instructions of the body that the loads' indices need, in order
   /// wgmma's operands: P has the rows of its M, Q those of its N.
@@ -129,6 +129,25 @@ struct StreamPlan {
   }
 };
 
+/// A store of a product's tile by bulk copies: each warpgroup writes its part, a chunk at a time, to a stage of its own in shared memory, and
+/// one of its threads starts the copies, which go on while the group does other things.
+struct StorePlan {
+  InstId store = kNone;
+  unsigned map = 0;                   ///< index into KernelPlan::maps
+  unsigned element_bytes = 2;
+  Layout layout;                      ///< of the tile, as the product leaves it
+  int inner = -1, outer = -1;         ///< dimensions of the view's tile: contiguous in memory, and the other one longer than one
+  std::vector<int> tile_dim;          ///< for each dimension of the map, innermost first: dimension of the view's tile, -1: none
+  uint32_t row_bytes = 128;           ///< of a panel: the swizzle's span
+  uint32_t rows = 0, panels = 0;      ///< of a chunk; one copy for each panel
+  uint32_t chunk_bytes = 0;
+  unsigned chunks = 0;                ///< of a warpgroup's part
+  std::vector<uint32_t> column;       ///< by element bit: what it adds (XOR) to an element's place in its chunk
+  std::vector<int8_t> chunk_bits;     ///< element bits that number the chunks, lowest first
+  unsigned halves = 1, batch = 1;     ///< of the stage: parts that are filled in turn, chunks in each
+  [[nodiscard]] unsigned swizzle() const { return row_bytes == 128 ? 3 : row_bytes == 64 ? 2 : 1; }
+};
+
 /// A load of a loop's body that is made one iteration early, and the scalar instructions of the body that it needs, in order.
 struct AheadLoad {
   InstId load = kNone;
@@ -151,25 +170,39 @@ struct KernelPlan {
   uint32_t left_bytes = 0;
   /// What makes left operands just before the first stream that reads them, by that loop: it runs behind the start of the loop's copies.
   std::map<InstId, std::vector<InstId>> left_chains;
+  std::map<InstId, StorePlan> stores;     ///< by bulk copies
+  std::map<InstId, std::string> why_direct;  ///< why other stores of products are not
+  uint32_t group_store_bytes = 0;         ///< stage of each warpgroup
+  bool stores_in_ring = false;            ///< the stages lie in those of the rings; else behind the left operands
+  [[nodiscard]] uint32_t store_bytes() const { return stores_in_ring ? 0 : group_store_bytes * (consumers() / 128); }
   /// Warps of their own that fill the rings. They run the instructions `insts` only and know the values `values` only.
   struct Roles {
     std::vector<bool> insts;              ///< by InstId
     std::vector<bool> values;             ///< by ValueId
   };
   std::optional<Roles> roles;
+  /// The kernel's blocks loop over the numbers of the program's blocks (`--plan grid=loop`), so that a producer is ahead over their ends, too.
+  bool loops = false;
+  /// Such a kernel's two warpgroups of consumers take the program's blocks in turn, each a block of its own: one stores its tile while the
+  /// other multiplies. `warp_bits`, layouts and warp numbers are those of one warpgroup then.
+  bool alternate = false;
   unsigned blocks_per_sm = 1;             ///< that registers and shared memory shall leave room for; 0: as the assembler likes
   /// Blocks begin from the end of the first axis, where they have the most to do, for a group of the second axis at a time.
   bool last_blocks_first = false;
   std::vector<Remark> remarks;
 
-  [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }   ///< that compute
+  [[nodiscard]] unsigned threads() const { return 32u << warp_bits; }   ///< that compute a block of the program
   static constexpr unsigned kProducers = 128;   ///< threads: registers are moved between whole warpgroups
-  [[nodiscard]] unsigned block_threads() const { return threads() + (roles ? kProducers : 0); }
+  [[nodiscard]] unsigned consumers() const { return threads() << (alternate ? 1 : 0); }
+  [[nodiscard]] unsigned block_threads() const { return consumers() + (roles ? kProducers : 0); }
   [[nodiscard]] std::string print(const Module& m, const Function& f) const;
 };
 
 /// @error E0808 tiles that no layout of this machine can hold
 [[nodiscard]] Result<KernelPlan> make_plan(const Module& m, const Function& f, const Target& target, const CompileOptions& options, Diagnostics& diags);
+
+/// Warps or warpgroups that say of each stage that they have read it.
+[[nodiscard]] unsigned readers(const RingPlan& r, unsigned warp_bits);
 
 /// The rings that a kernel's loops can have: of bulk tensor copies on a target with wgmma, else of cp.async; fills `rings`, `maps`,
 /// `ring_bytes` and warp_bits. Leaves `why` for products that it looked at in vain.
@@ -185,8 +218,17 @@ void plan_rotation(const Module& m, const Function& f, StreamPlan& stream);
 /// Where the left operands of streams lie, how many stages they leave, how many blocks an SM holds.
 void plan_stream_resources(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
 
-/// Shared memory for the way of a product's tile to a store.
-[[nodiscard]] uint32_t store_bytes(const Module& m, const Function& f);
+/// Bytes of a warpgroup's stage for stores by bulk copies, where it is not taken from the rings: two chunks.
+inline constexpr uint32_t kStoreBytes = 16384;
+
+/// The stores of products' tiles that bulk copies make; fills `stores`, `maps` and `why_direct`. After the rings are found.
+void plan_stores(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
+
+/// Where their stages lie. After roles and stages of rings are known.
+void place_stores(const Module& m, const Function& f, KernelPlan& plan);
+
+/// Shared memory for the way of a product's tile to a store that no bulk copy makes.
+[[nodiscard]] uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan);
 
 /// Stages of a ring or stream: at most `most`, or as `--plan stages=N` says.
 [[nodiscard]] unsigned forced_stages(const CompileOptions& options, unsigned most);
@@ -199,6 +241,12 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
 
 /// Whether an atomic reduction into a view adds runs of neighbours with one instruction.
 [[nodiscard]] bool adds_runs(const Module& m, const Function& f, const Target& target, InstId i);
+
+/// Whether one block may run a kernel's blocks one after the other: nothing in it tells, or waits for, the others.
+[[nodiscard]] bool blocks_may_follow(const Module& m, const Function& f);
+
+/// Whether it pays that they do: bulk copies feed a loop of products, and no loop stands around it.
+[[nodiscard]] bool blocks_should_follow(const Module& m, const Function& f, const KernelPlan& plan);
 
 /// Order of a view's tile dimensions, the one with the smallest stride in memory first.
 [[nodiscard]] std::vector<unsigned> memory_order(const Module& m, TypeId view);

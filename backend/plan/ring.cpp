@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backend/plan/array_map.h"
 #include "backend/plan/plan.h"
 
 namespace tile {
@@ -125,6 +126,8 @@ class RingFinder {
     ring.promote = f8 && f_.attr(ring.mma, static_cast<size_t>(attr_index(f_.def(ring.mma), "fast_acc"))) == 0;
     // 128 accumulator registers a thread at most, sums of stages among them; two warpgroups where there are rows for both.
     ring.group_bits = ring.p_bits() >= 7 || ring.p_bits() + ring.q_bits() > 14 ? 1 : 0;
+    // Of two that alternate each has a tile of its own.
+    if (alternate_ && !ring.promote && ring.p_bits() + ring.q_bits() <= 14 && ring.q_bits() <= 8) ring.group_bits = 0;
     if (ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > (ring.promote ? 6 : 7) || ring.q_bits() - ring.q_groups() > 8 || ring.q_bits() - ring.q_groups() < 3)
       by_warps(ring);
   }
@@ -370,7 +373,7 @@ class RingFinder {
     map.element = m_.types.element_of(f_.type(view));
     map.swizzle = out.swizzle();
     map.round_tf32 = rounds;
-    if (!arguments(view, map, t, static_cast<size_t>(t.dim_map[static_cast<size_t>(inner)]), out, why)) return false;
+    if (!map_of_array(m_, f_, def_, view, static_cast<size_t>(t.dim_map[static_cast<size_t>(inner)]), "an operand's", map, out.tile_dim, why)) return false;
     // Innermost first: the contiguous dimension, then the others from the last.
     for (size_t d = 0; d < out.tile_dim.size(); ++d) {
       const int k = out.tile_dim[d];
@@ -384,71 +387,6 @@ class RingFinder {
   static bool bad(std::string& why, std::string text) {
     why = std::move(text);
     return false;
-  }
-
-  /// The parameter behind a value, through assumptions and widening; -1 if it is none.
-  int32_t parameter(ValueId v) const {
-    while (def_[v] != kNone) {
-      const Opcode op = f_.insts[def_[v]].op;
-      if (op != Opcode::Assume) return -1;
-      v = f_.operands(def_[v])[0];
-    }
-    return v < f_.param_count ? static_cast<int32_t>(v) : -1;
-  }
-  std::optional<int64_t> constant(ValueId v) const {
-    while (def_[v] != kNone && f_.insts[def_[v]].op == Opcode::Assume) v = f_.operands(def_[v])[0];
-    const InstId i = def_[v];
-    if (i == kNone || f_.insts[i].op != Opcode::Constant) return std::nullopt;
-    const std::string& bytes = m_.attrs.get(f_.attr(i, 0)).bytes;
-    uint64_t out = 0;
-    for (size_t k = 0; k < bytes.size() && k < 8; ++k) out |= uint64_t{static_cast<uint8_t>(bytes[k])} << (8 * k);
-    return static_cast<int64_t>(out);
-  }
-
-  /// Base, extents and strides of the array, all from the entry's arguments.
-  bool arguments(ValueId view, TensorMapSpec& map, const Type& t, size_t inner_dim, RingPlan::Operand& out, std::string& why) {
-    const auto through = [&](ValueId v, Opcode op) {
-      while (def_[v] != kNone && f_.insts[def_[v]].op == Opcode::Assume) v = f_.operands(def_[v])[0];
-      return def_[v] != kNone && f_.insts[def_[v]].op == op ? def_[v] : kNone;
-    };
-    const InstId partition = through(view, Opcode::MakePartitionView);
-    if (partition == kNone) return bad(why, "an operand's view comes from elsewhere");
-    const InstId make = through(f_.operands(partition)[0], Opcode::MakeTensorView);
-    if (make == kNone) return bad(why, "an operand's array comes from elsewhere");
-    const int32_t base = parameter(f_.operand(make, 0));
-    if (base < 0) return bad(why, "an operand's address is computed in the kernel");
-    map.base = static_cast<uint32_t>(base);
-    const Type& tensor = m_.types.get(f_.type(f_.result(make)));
-    const auto numbers = [&](const std::vector<int64_t>& given, std::span<const ValueId> dynamic, std::vector<TensorMapSpec::Number>& to) {
-      size_t next = 0;
-      for (const int64_t n : given) {
-        if (n != kDynamic) {
-          to.push_back({n, -1});
-          continue;
-        }
-        const ValueId v = dynamic[next++];
-        const int32_t p = parameter(v);
-        const auto c = constant(v);
-        if (p < 0 && !c) return false;
-        to.push_back({c ? *c : 0, c ? -1 : p});
-      }
-      return true;
-    };
-    std::vector<TensorMapSpec::Number> dims, strides;
-    if (!numbers(tensor.shape, f_.group(make, 1), dims) || !numbers(tensor.strides, f_.group(make, 2), strides))
-      return bad(why, "an array's extents or strides are computed in the kernel");
-    std::vector<size_t> order{inner_dim};
-    for (size_t d = tensor.shape.size(); d-- > 0;)
-      if (d != inner_dim) order.push_back(d);
-    for (const size_t d : order) {
-      map.dims.push_back(dims[d]);
-      map.strides.push_back(strides[d]);
-      int tile_dim = -1;
-      for (size_t k = 0; k < t.dim_map.size(); ++k)
-        if (static_cast<size_t>(t.dim_map[k]) == d) tile_dim = static_cast<int>(k);
-      out.tile_dim.push_back(tile_dim);
-    }
-    return true;
   }
 
   /// An index that can be computed for a later iteration: from the induction variable and what the loop does not change.
@@ -532,6 +470,7 @@ class RingFinder {
  public:
   bool by_warps_only_ = false;          ///< --plan mma=sync
   bool warps_forced_ = false;           ///< --plan warps=N
+  bool alternate_ = false;              ///< warpgroups alternate (KernelPlan::alternate)
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
@@ -559,15 +498,17 @@ Layout RingPlan::wgmma_layout() const {
   return tile::wgmma_layout(order, swapped ? 0 : n_bits, p_bits(), swapped ? n_bits : 0, q_bits(), group_bits);
 }
 
+unsigned readers(const RingPlan& r, unsigned warp_bits) { return r.sync || r.p_registers ? 1u << warp_bits : 1u << r.group_bits; }
+
 unsigned forced_stages(const CompileOptions& options, unsigned most) {
   const std::string stages = options.choice("stages");
   return stages.empty() ? most : std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, most);
 }
 
-uint32_t store_bytes(const Module& m, const Function& f) {
+uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan) {
   uint32_t most = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
-    if (f.insts[i].op != Opcode::StoreViewTko) continue;
+    if (f.insts[i].op != Opcode::StoreViewTko || plan.stores.contains(i)) continue;
     const TypeId type = f.type(f.operand(i, 0));
     const auto shape = m.types.shape_of(type);
     const unsigned bytes = info(m.types.element_of(type)).storage;
@@ -577,6 +518,24 @@ uint32_t store_bytes(const Module& m, const Function& f) {
 }
 
 namespace {
+
+/// Makes one ring of those of all loops, which a producer can fill ahead of the end of a loop. False where their stages are left by different
+/// numbers of readers.
+bool share_ring(KernelPlan& plan) {
+  RingPlan& first = plan.rings.begin()->second;
+  uint32_t bytes = 0;
+  for (const auto& [loop, r] : plan.rings) {
+    if (r.sync || readers(r, plan.warp_bits) != readers(first, plan.warp_bits)) return false;
+    bytes = std::max(bytes, r.stage_bytes);
+  }
+  const uint32_t barriers = first.barriers;
+  for (auto& [loop, r] : plan.rings) {
+    r.barriers = barriers;
+    r.stage_bytes = bytes;
+    r.stages = std::min(RingPlan::kMaxStages, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / bytes);
+  }
+  return true;
+}
 
 /// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
 /// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
@@ -596,10 +555,15 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
   }
   const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
-  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2)) / stage_bytes;
+  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2) + (plan.stores.empty() ? 0 : kStoreBytes * (plan.consumers() / 128));
+  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
   const std::string roles = options.choice("roles");
   unsigned most = RingPlan::kMaxStages;
-  if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
+  if (roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
+    const auto apart = plan.rings;
+    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
+    if (!plan.roles) plan.rings = apart;
+  }
   if (plan.roles) {
     most = beside;
   } else if (small && !nested && half >= 3) {
@@ -610,15 +574,44 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     r.stages = forced_stages(options, std::min(r.stages, most));
     plan.ring_bytes = std::max(plan.ring_bytes, r.end());
   }
+  place_stores(m, f, plan);
 }
 
-}  // namespace
+/// Whether warpgroups can take turns: with the program's blocks, where all that a block does is one product and what follows from it; or with
+/// the iterations of the program's loop around the product, where both can run what stands outside of it, nothing but tokens goes from one
+/// iteration to the next, and each makes one store.
+bool may_alternate(const Module& m, const Function& f, const CompileOptions& options, const KernelPlan& plan) {
+  if (options.choice("alternate") == "off" || options.choice("roles") == "off" || options.choice("store") == "direct") return false;
+  std::vector<InstId> loops;
+  unsigned stores = 0;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    const Opcode op = f.insts[i].op;
+    if (op == Opcode::For) loops.push_back(i);
+    if (op == Opcode::If || op == Opcode::Loop) return false;
+    stores += op == Opcode::StoreViewTko ? 1 : 0;
+  }
+  if (plan.loops) return loops.size() == 1;
+  if (loops.size() != 2 || loops[1] > f.insts[loops[0]].next || stores != 1) return false;
+  const Region& r = f.region(loops[0]);
+  for (uint32_t k = 1; k < r.arg_count; ++k)
+    if (!m.types.is_token(f.type(r.first_arg + k))) return false;
+  for (InstId i = 0; i < f.insts.size(); ++i) {
+    if (i > loops[1] && i < f.insts[loops[1]].next) continue;
+    const bool inside = i > loops[0] && i < f.insts[loops[0]].next;
+    const Effect e = f.def(i).effect;
+    if ((e == Effect::Read || e == Effect::Write || e == Effect::ReadWrite) && !(inside && f.insts[i].op == Opcode::StoreViewTko)) return false;
+  }
+  return true;
+}
 
 namespace {
 
-void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool bulk, KernelPlan& plan, std::map<InstId, std::string>& why) {
+/// What plan_rings() leaves in the plan and in `why`.
+void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool bulk, bool alternate, KernelPlan& plan,
+                std::map<InstId, std::string>& why) {
   RingFinder finder(m, f, target, bulk, plan);
   const bool warps_forced = options.plan.contains("warps");
+  finder.alternate_ = alternate;
   finder.by_warps_only_ = options.choice("mma") == "sync";
   finder.warps_forced_ = warps_forced;
   unsigned group_bits = 0;
@@ -669,6 +662,8 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
     if (two && 2 * (plan.ring_bytes + kReserved) <= target.max_shared() + kReserved) plan.blocks_per_sm = 2;
     return;
   }
+  plan.alternate = alternate && plan.rings.size() == 1 && !plan.rings.begin()->second.sync && plan.rings.begin()->second.group_bits == 0;
+  plan_stores(m, f, options, plan);
   plan_occupancy(m, f, options, plan);
   plan_stream_resources(m, f, options, plan);
 }
@@ -699,8 +694,19 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !options.plan.contains("warps");
   if (!bulk && !target.cp_async()) return;
   // Loops that bulk copies cannot feed have rings of cp.async where no loop of the kernel can be fed by them.
-  if (bulk && copies_only(m, f, target, options, plan, why)) return find_rings(m, f, target, options, false, plan, why);
-  find_rings(m, f, target, options, bulk, plan, why);
+  if (bulk && copies_only(m, f, target, options, plan, why)) return find_rings(m, f, target, options, false, false, plan, why);
+  if (bulk && may_alternate(m, f, options, plan)) {
+    KernelPlan tried = plan;
+    std::map<InstId, std::string> reasons = why;
+    find_rings(m, f, target, options, true, true, tried, reasons);
+    // The two meet nowhere but at their barriers: each needs the producer, and stores from a stage of its own.
+    if (tried.alternate && tried.roles && tried.why_direct.empty() && !tried.stores.empty()) {
+      plan = std::move(tried);
+      why = std::move(reasons);
+      return;
+    }
+  }
+  find_rings(m, f, target, options, bulk, false, plan, why);
 }
 
 }  // namespace tile

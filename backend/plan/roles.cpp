@@ -17,11 +17,11 @@ class RoleFinder {
   }
 
   std::optional<KernelPlan::Roles> find() {
-    // The producer is ahead by whole runs of a loop, and rings have their stages in the same place.
-    if (leaves_early() || plan_.rings.size() > 1) return std::nullopt;
+    if (leaves_early()) return std::nullopt;
     std::map<InstId, std::vector<InstId>> loads;
     for (const auto& [loop, ring] : plan_.rings) {
-      if (ring.sync) return std::nullopt;
+      // The producer is ahead by whole runs of a loop, so that several must share one ring: their stages lie in the same place.
+      if (ring.sync || ring.barriers != plan_.rings.begin()->second.barriers) return std::nullopt;
       loads[loop] = {ring.a.load, ring.b.load};
     }
     // Streams may be several if they share one ring of stages and barriers.

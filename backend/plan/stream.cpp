@@ -227,7 +227,7 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
     plan.streams.clear();
     return;
   }
-  const uint32_t beside = std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2);
+  const uint32_t beside = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2);
   if (plan.blocks_per_sm == 1 && options.choice("roles") != "off" && RingPlan::kFirstStage + 2 * largest + left_bytes + beside <= whole) plan.roles = find_roles(m, f, plan);
   const uint32_t limit = whole - left_bytes - (plan.roles ? beside : 0);
   plan.lefts = std::move(lefts);

@@ -190,9 +190,9 @@ struct Lowered {
 };
 
 /// One attempt. `excess`: bytes of shared memory that are missing where the kernel needs more than there is; then there is no result
-/// and no error.
+/// and no error. Nor is there a result if not `apart`: warpgroups that alternate would meet.
 Result<Lowered> attempt(const ValidModule& module, const Function& entry, const Target& target, const CompileOptions& options, llvm::Module& out, uint32_t* excess,
-                        Diagnostics& diags) {
+                        bool* apart, Diagnostics& diags) {
   auto plan = make_plan(*module, entry, target, options, diags);
   if (!plan) return Failed;
   Lowered result{*std::move(plan), {}};
@@ -204,6 +204,7 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.plan = result.plan.print(*module, entry);
   Lowering lowering(*device, *module, entry, result.plan, diags);
   k.linear_grid = lowering.linear_grid = options.choice("grid") == "linear";
+  k.loops = result.plan.loops;
   std::optional<SourceLines> lines;
   if ((options.lineinfo || options.instruction_lines) && !target.emulated) {
     lines.emplace(*module, entry, options.instruction_lines, out, device->b);
@@ -221,6 +222,7 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.cluster = cluster_of(hinted_cluster(*module, entry, target), options, k.remarks);
   k.remarks.insert(k.remarks.end(), result.plan.remarks.begin(), result.plan.remarks.end());
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
+  *apart = !lowering.alternation_fails();
   if (k.shared_bytes > target.max_shared()) *excess = k.shared_bytes - target.max_shared();
   std::string broken;
   llvm::raw_string_ostream os(broken);
@@ -298,8 +300,13 @@ Result<Lowered> lower(const ValidModule& module, const Function& entry, const Ta
                       Diagnostics& diags) {
   for (;;) {
     uint32_t excess = 0;
-    auto result = attempt(module, entry, target, options, fresh(), &excess, diags);
-    if (!result || excess == 0) return result;
+    bool apart = true;
+    auto result = attempt(module, entry, target, options, fresh(), &excess, &apart, diags);
+    if (!result || (excess == 0 && apart)) return result;
+    if (!apart) {
+      options.plan["alternate"] = "off";
+      continue;
+    }
     const KernelPlan& plan = result->plan;
     if (plan.ring_bytes == 0)
       return diags.error(Code::E0808, (*module).place(entry),
@@ -358,7 +365,7 @@ Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::Tar
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "blocks", "clusters", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "tma", "together", "warps", "whole",
+      "ahead", "alternate", "blocks", "clusters", "grid", "left", "mma", "order", "ring", "roles", "rotate", "stages", "store", "tma", "together", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;
@@ -379,12 +386,19 @@ void exit_without_memory(int status) {
   std::set_new_handler([] { ::_exit(wanted); });
 }
 
-Result<std::vector<TensorMapSpec>> tensor_maps(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
+Result<LaunchNeeds> launch_needs(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {
   auto target = target_of(options, (*module).place(entry), diags);
   if (!target) return Failed;
   auto plan = make_plan(*module, entry, *target, options, diags);
   if (!plan) return Failed;
-  return std::move(plan->maps);
+  LaunchNeeds needs{std::move(plan->maps), false};
+  needs.loop_pays = plan->loops;  // on request
+  if (plan->rings.empty() || options.plan.contains("grid")) return needs;
+  CompileOptions looping = options;
+  looping.plan["grid"] = "loop";
+  const auto other = make_plan(*module, entry, *target, looping, diags);
+  needs.loop_pays = other && blocks_should_follow(*module, entry, *other);
+  return needs;
 }
 
 Result<CompiledKernel> compile_ptx(const ValidModule& module, const Function& entry, const CompileOptions& options, Diagnostics& diags) {

@@ -38,6 +38,9 @@ class HopperOps {
   // --- barriers of some threads. Whole warps; `count` is the number of threads, a multiple of 32; `id` 1 to 15 ---
   virtual void named_barrier(unsigned id, unsigned count) = 0;
   virtual void named_barrier_arrive(unsigned id, unsigned count) = 0;           ///< does not wait
+  /// The same where `id` (i32) is known at run time.
+  virtual void named_barrier(Value* id, unsigned count) = 0;
+  virtual void named_barrier_arrive(Value* id, unsigned count) = 0;
   virtual void warp_sync() = 0;
   /// The value, the same in all lanes, in a form that the assembler knows to be so.
   virtual Value* warp_uniform(Value* i32) = 0;

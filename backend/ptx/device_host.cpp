@@ -129,6 +129,8 @@ class HostDevice final : public DeviceOps, public HopperOps {
   void named_barrier_arrive(unsigned id, unsigned count) override {
     call("emu_named_barrier_arrive", {b.getInt32(id), b.getInt32(count)});
   }
+  void named_barrier(Value* id, unsigned count) override { call("emu_named_barrier", {id, b.getInt32(count)}); }
+  void named_barrier_arrive(Value* id, unsigned count) override { call("emu_named_barrier_arrive", {id, b.getInt32(count)}); }
   void warp_sync() override { call("emu_warp_sync", {}); }
   Value* warp_uniform(Value* v) override { return call("emu_warp_uniform", b.getInt32Ty(), {v}); }
 

@@ -229,6 +229,12 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   void named_barrier_arrive(unsigned id, unsigned count) override {
     asm_call(b.getVoidTy(), "bar.arrive " + std::to_string(id) + ", " + std::to_string(count) + ";", "~{memory}", {}, true);
   }
+  void named_barrier(Value* id, unsigned count) override {
+    asm_call(b.getVoidTy(), "bar.sync $0, " + std::to_string(count) + ";", "r,~{memory}", {id}, true);
+  }
+  void named_barrier_arrive(Value* id, unsigned count) override {
+    asm_call(b.getVoidTy(), "bar.arrive $0, " + std::to_string(count) + ";", "r,~{memory}", {id}, true);
+  }
   void warp_sync() override { asm_call(b.getVoidTy(), "bar.warp.sync 0xffffffff;", "~{memory}", {}, true); }
   Value* warp_uniform(Value* v) override { return shuffle(ShuffleMode::Index, v, b.getInt32(0)); }
 

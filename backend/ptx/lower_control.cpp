@@ -1,5 +1,6 @@
 // Control flow, tokens, block coordinates. Scalars are equal in all threads of a block, so branches are uniform.
-#include "backend/ptx/lowering.h"
+#include "backend/ptx/device_hopper.h"
+#include "backend/ptx/lower_turns.h"
 
 namespace tile {
 using Var = Lowering::Var;
@@ -39,6 +40,7 @@ bool lower_control(Lowering& x, InstId i) {
   switch (inst.op) {
     case Opcode::GdcWaitTko: case Opcode::GdcLaunchDependentsTko:
       // What this block reads or wrote stays on its side of the operation in all of its threads.
+      x.finish_bulk_stores();
       x.barrier();
       x.d.grid_dependency(inst.op == Opcode::GdcWaitTko);
       return true;
@@ -80,6 +82,14 @@ bool lower_control(Lowering& x, InstId i) {
       if (!load_first(x, i, lower, less(lower, upper))) return false;
       const Var iv = x.var(lower->getType());
       x.store(iv, lower);
+      // Two warpgroups take iterations in turn (plan/ring.cpp); a loop that is no ring is the program's one around it.
+      const bool in_turn = x.turn_ && !x.plan.loops;
+      const Var mine = x.var(b.getInt32Ty());
+      if (in_turn) {
+        x.store(mine, x.turn_);
+        x.if_then(b.CreateAnd(b.CreateICmpEQ(x.turn_, x.i32(1)), b.CreateICmpEQ(x.warp_, x.i32(0))),
+                  [&] { hopper_ops(x.d)->named_barrier_arrive(kOrderBarrier, kOrderThreads); });
+      }
       llvm::BasicBlock* body = x.block("for");
       b.CreateCondBr(less(lower, upper), body, frame.after);
       b.SetInsertPoint(body);
@@ -96,6 +106,17 @@ bool lower_control(Lowering& x, InstId i) {
       x.pending_ = before | x.left_by(r);
       x.loops_.push_back(frame);
       bool ended = false;
+      if (in_turn) {
+        llvm::BasicBlock *skip = x.block("not.mine"), *run = x.block("mine");
+        b.CreateCondBr(b.CreateICmpEQ(x.load(mine), x.i32(0)), run, skip);
+        b.SetInsertPoint(skip);
+        x.producing_ = x.skipping_ = true;
+        if (!x.region(r, &ended)) return false;
+        x.producing_ = x.skipping_ = false;
+        if (!ended) b.CreateBr(frame.next);
+        ended = false;
+        b.SetInsertPoint(run);
+      }
       if (!x.region(r, &ended)) return false;
       x.pending_ = x.pending_ | before;  // the body may not run at all
       frame = x.loops_.back();
@@ -103,6 +124,7 @@ bool lower_control(Lowering& x, InstId i) {
       if (!ended) b.CreateBr(frame.next);
       b.SetInsertPoint(frame.next);
       x.d.poll();
+      if (in_turn) x.store(mine, b.CreateXor(x.load(mine), x.i32(1)));
       Value* at = x.load(iv);
       Value* next = b.CreateAdd(at, step);
       x.store(iv, next);
@@ -127,11 +149,11 @@ bool lower_control(Lowering& x, InstId i) {
       b.SetInsertPoint(frame.next);
       x.d.poll();
       for (size_t k = 0; k < args.size(); ++k) x.set(args[k], load_carried(x, args[k], frame.args[k]));
-      x.pending_ = {true, true, true};
+      x.pending_ = x.anything();
       x.loops_.push_back(frame);
       bool ended = false;
       if (!x.region(r, &ended)) return false;
-      x.pending_ = {true, true, true};  // the loop may end at any of its breaks
+      x.pending_ = x.anything();  // the loop may end at any of its breaks
       x.loops_.pop_back();
       if (!ended) b.CreateBr(frame.next);
       b.SetInsertPoint(frame.after);
@@ -190,7 +212,7 @@ bool lower_control(Lowering& x, InstId i) {
       b.CreateBr(frame.after);
       return true;
     }
-    case Opcode::Return: x.d.end(); return true;
+    case Opcode::Return: x.end_block(); return true;
     default: return x.unsupported(i, "not control flow");
   }
 }

@@ -8,6 +8,21 @@
 #include "backend/ptx/lowering.h"
 
 namespace tile {
+
+Value* mapped(Lowering& x, Value* number, std::span<const uint32_t> columns) {
+  llvm::IRBuilder<>& b = x.b;
+  std::map<int, uint32_t> masks;  // by distance that bits move up: which ones
+  for (unsigned k = 0; k < columns.size(); ++k)
+    for (unsigned bit = 0; bit < 32; ++bit)
+      if (columns[k] >> bit & 1) masks[static_cast<int>(bit) - static_cast<int>(k)] |= 1u << k;
+  Value* sum = x.i32(0);
+  for (const auto& [distance, mask] : masks) {
+    Value* part = b.CreateAnd(number, x.i32(mask));
+    sum = b.CreateXor(sum, distance >= 0 ? b.CreateShl(part, x.i32(distance)) : b.CreateLShr(part, x.i32(-distance)));
+  }
+  return sum;
+}
+
 namespace {
 
 /// Each thread has what it needs.
@@ -84,21 +99,6 @@ Value* shuffled(Lowering& x, Value* word, unsigned lane_bit) {
   Value* low = move(b.CreateTrunc(word, b.getInt32Ty()));
   Value* high = move(b.CreateTrunc(b.CreateLShr(word, 32), b.getInt32Ty()));
   return b.CreateOr(b.CreateZExt(low, type), b.CreateShl(b.CreateZExt(high, type), 32));
-}
-
-/// Offset bits that a number (lane or warp) adds, given those of its bits, lowest first.
-Value* mapped(Lowering& x, Value* number, std::span<const uint32_t> columns) {
-  llvm::IRBuilder<>& b = x.b;
-  std::map<int, uint32_t> masks;  // by distance that bits move up: which ones
-  for (unsigned k = 0; k < columns.size(); ++k)
-    for (unsigned bit = 0; bit < 32; ++bit)
-      if (columns[k] >> bit & 1) masks[static_cast<int>(bit) - static_cast<int>(k)] |= 1u << k;
-  Value* sum = x.i32(0);
-  for (const auto& [distance, mask] : masks) {
-    Value* part = b.CreateAnd(number, x.i32(mask));
-    sum = b.CreateXor(sum, distance >= 0 ? b.CreateShl(part, x.i32(distance)) : b.CreateLShr(part, x.i32(-distance)));
-  }
-  return sum;
 }
 
 /// Calls `access` for every access of a thread: the registers that it takes, lowest first, and its address.

@@ -34,6 +34,7 @@ MemScope memory_scope_of(uint32_t word) { return word == 0 ? MemScope::Block : w
 
 void before_access(Lowering& x, InstId i, const Access& a, bool reads, bool writes) {
   if (a.order == MemOrder::Release || a.order == MemOrder::AcqRel) {
+    x.finish_bulk_stores();
     x.barrier();  // what other threads of the block wrote is covered by this thread's release
   }
   x.order_access(i, reads, writes);

@@ -11,35 +11,55 @@
 
 namespace tile {
 
-void prepare_rings(Lowering& x) {
-  if (x.plan.rings.empty() && x.plan.streams.empty()) return;
-  if (!x.plan.rings.empty() && x.plan.rings.begin()->second.copies) return;  // then all rings are: they need no mbarriers
-  HopperOps& h = *hopper_ops(x.d);
-  const auto position = [&](InstId loop) {
-    const auto v = x.var(x.b.getInt32Ty());
-    x.store(v, x.i32(0));
-    x.ring_position_.emplace(loop, v);
+namespace {
+
+/// One loop of each ring, by the place of its barriers: loops that share a ring go on counting where the one before has stopped.
+template <class Loops>
+std::map<uint32_t, InstId> rings_of(const Loops& loops) {
+  std::map<uint32_t, InstId> out;
+  for (const auto& [loop, r] : loops) out.emplace(r.barriers, loop);
+  return out;
+}
+
+bool has_mbarriers(const KernelPlan& plan) {
+  // Rings of cp.async need none; where one ring is of them, all are.
+  return !plan.streams.empty() || (!plan.rings.empty() && !plan.rings.begin()->second.copies);
+}
+
+}  // namespace
+
+void start_rings(Lowering& x) {
+  if (!has_mbarriers(x.plan)) return;
+  const auto positions = [&](const auto& loops) {
+    const auto rings = rings_of(loops);
+    for (const auto& [barriers, loop] : rings) {
+      const auto v = x.var(x.b.getInt32Ty());
+      x.store(v, x.i32(0));
+      x.ring_position_.emplace(loop, v);
+    }
+    for (const auto& [loop, r] : loops) x.ring_position_.emplace(loop, x.ring_position_.at(rings.at(r.barriers)));
   };
-  for (const auto& [loop, r] : x.plan.rings) position(loop);
-  // Streams that share a ring go on counting where the one before has stopped.
-  std::map<uint32_t, InstId> ring_of;
-  for (const auto& [loop, r] : x.plan.streams) {
-    const auto [it, is_new] = ring_of.emplace(r.barriers, loop);
-    if (is_new) position(loop);
-    if (!is_new) x.ring_position_.emplace(loop, x.ring_position_.at(it->second));
-  }
-  x.if_then(x.b.CreateICmpEQ(x.thread(), x.i32(0)), [&] {
-    const auto init = [&](const auto& r, unsigned readers) {
+  positions(x.plan.rings);
+  positions(x.plan.streams);
+}
+
+void prepare_rings(Lowering& x) {
+  if (!has_mbarriers(x.plan)) return;
+  HopperOps& h = *hopper_ops(x.d);
+  x.if_then(x.b.CreateICmpEQ(x.thread(), x.i32(x.producing() ? x.plan.consumers() : 0)), [&] {
+    for (const auto& [barriers, loop] : rings_of(x.plan.rings)) {
+      const RingPlan& r = x.plan.rings.at(loop);
       for (unsigned s = 0; s < r.stages; ++s) {
         h.mbarrier_init(full(x, r, x.i32(s)), 1);
-        h.mbarrier_init(empty(x, r, x.i32(s)), readers);
+        h.mbarrier_init(empty(x, r, x.i32(s)), readers(r, x.plan.warp_bits));
       }
-    };
-    for (const auto& [loop, r] : x.plan.rings) init(r, r.sync || r.p_registers ? 1u << x.plan.warp_bits : 1u << r.group_bits);
-    for (const auto& [barriers, loop] : ring_of) prepare_stream(x, x.plan.streams.at(loop));
+    }
+    for (const auto& [barriers, loop] : rings_of(x.plan.streams)) prepare_stream(x, x.plan.streams.at(loop));
     h.fence_mbarrier_init();
   });
-  x.barrier();
+  if (!x.producing()) return x.barrier();
+  h.warp_sync();
+  h.named_barrier_arrive(kConsumerBarrier, x.plan.block_threads());
 }
 
 namespace {
@@ -143,20 +163,27 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   llvm::IRBuilder<>& b = x.b;
   const auto operands = f.operands(i);
   const Trips trips = loop_trips(x, i);
-  if (!x.plan.roles) x.settle_for_bulk_copies();
+  if (!x.plan.roles) x.settle_for_bulk_copies(x.has_order(r.a.load) || x.has_order(r.b.load));
   Value* base = x.load(x.ring_position_.at(i));
   bool ok = true;
   const RingPlan::Operand* loads[] = {&r.a, &r.b};
   const auto issue = [&](Value* trip) { ok = fill_stage(x, r, loads, trips, base, trip) && ok; };
   if (x.producing()) {
-    fill_all(x, trips.count, issue);
+    if (!x.skipping()) fill_all(x, trips.count, issue);
     x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
     return ok;
   }
   Value* producer = x.plan.roles ? nullptr : b.CreateICmpEQ(x.thread(), x.i32(0));
   if (producer) fill_first(x, producer, trips.count, r.stages, issue);
-  const RingRun run{base, trips.count, producer, issue};
+  RingRun run{base, trips.count, producer, issue, {}};
   const Layout& l = x.plan.mma.at(r.mma).result;
+  if (x.plan.alternate) {
+    // A warpgroup begins when all stages of the other have been full: before, a wait for a stage could see the round before last.
+    HopperOps& h = *hopper_ops(x.d);
+    Value* turn = x.consumer_group();
+    h.named_barrier(b.CreateAdd(turn, x.i32(kTurnBarrier)), 2 * x.plan.threads());
+    run.last_issued = [&x, &h, turn] { h.named_barrier_arrive(x.b.CreateSub(x.i32(kTurnBarrier + 1), turn), 2 * x.plan.threads()); };
+  }
   const Values out = r.sync ? multiply_by_warp(x, r, run, operands[3 + r.carried]) : multiply_by_group(x, r, run, operands[3 + r.carried]);
   x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
   // Other warps may still read this loop's stages, which the next ring's copies overwrite. This ring's own next run waits for its empty

@@ -104,6 +104,7 @@ struct RingRun {
   Value *base, *trips;
   Value* producer;                     ///< true in the thread that refills stages beside its other work; nullptr: none does
   std::function<void(Value*)> issue;   ///< fills the stage of a trip; by the producer
+  std::function<void()> last_issued;   ///< called once behind the start of the last products, or where there are none; may be empty
 };
 
 /// Products by wgmma from the stages.

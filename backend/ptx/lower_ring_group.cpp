@@ -119,6 +119,7 @@ Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, Val
   llvm::BasicBlock *enter = x.block("products"), *skip = x.block("no.products"), *after = x.block("after.products");
   b.CreateCondBr(b.CreateICmpNE(trips, x.i32(0)), enter, skip);
   b.SetInsertPoint(skip);
+  if (run.last_issued) run.last_issued();
   for (size_t k = 0; k < vars.size(); ++k) x.store(vars[k], start(k));
   b.CreateBr(after);
   b.SetInsertPoint(enter);
@@ -207,6 +208,7 @@ Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, Val
   x.store(trip_var, next);
   b.CreateCondBr(b.CreateICmpULT(next, trips), top, done);
   b.SetInsertPoint(done);
+  if (run.last_issued) run.last_issued();
   if (!r.promote) {
     h.wgmma_wait(0, in_flight, still_held());
     release(nullptr, b.CreateSub(b.CreateAdd(base, trips), x.i32(1)));

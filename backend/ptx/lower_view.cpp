@@ -386,6 +386,8 @@ bool lower_view(Lowering& x, InstId i) {
     }
     case Opcode::StoreViewTko: {
       const ValueId tile = f.operand(i, 0), view = f.operand(i, 1);
+      if (const auto bulk = x.plan.stores.find(i); bulk != x.plan.stores.end()) return lower_bulk_store(x, i, bulk->second);
+      if (const auto why = x.plan.why_direct.find(i); why != x.plan.why_direct.end()) x.remark(i, "global stores", "no bulk store: " + why->second);
       // A tile whose registers are not neighbours in memory (of a matrix product, say) is rearranged first where shared memory for that is
       // at hand: full lines are worth it.
       const Layout *chosen = &x.layout(tile), better = memory_layout(x, tile, view);

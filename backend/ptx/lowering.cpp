@@ -15,23 +15,18 @@ Lowering::Lowering(DeviceOps& device, const Module& module, const Function& func
 }
 
 bool Lowering::run(const std::string& symbol) {
-  const size_t hidden = 1 + m.globals.size() + plan.maps.size() + (local.bytes != 0 ? 1 : 0) + (linear_grid ? 4 : 0);
+  const size_t hidden = 1 + m.globals.size() + plan.maps.size() + (local.bytes != 0 ? 1 : 0) + (has_grid_words() ? 4 : 0);
   params_ = d.begin(symbol, f.param_count + static_cast<unsigned>(hidden), plan.block_threads(), plan.blocks_per_sm);
   mailbox_ = params_[f.param_count];
   thread_ = d.thread_id();
   lane_ = b.CreateAnd(thread_, i32(31));
   warp_ = b.CreateLShr(thread_, i32(5));
   shared_ = d.shared_base();
-  shared_bytes_ = plan.ring_bytes + plan.left_bytes;
-  if (linear_grid) {
+  shared_bytes_ = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
+  if (has_grid_words()) {
     Value* const* words = &params_[params_.size() - 4];  // three extents, and the number of the launch's first block
     for (unsigned axis = 0; axis < 3; ++axis) grid_[axis] = b.CreateTrunc(words[axis], b.getInt32Ty());
-    Value* number = b.CreateAdd(b.CreateZExt(d.block_id(0), b.getInt64Ty()), words[3]);
-    for (unsigned axis = 0; axis < 2; ++axis) {
-      block_ids_.push_back(b.CreateTrunc(b.CreateURem(number, words[axis]), b.getInt32Ty()));
-      number = b.CreateUDiv(number, words[axis]);
-    }
-    block_ids_.push_back(b.CreateTrunc(number, b.getInt32Ty()));
+    if (!plan.loops) find_block(b.CreateAdd(b.CreateZExt(d.block_id(0), b.getInt64Ty()), words[3]));
   }
   for (ValueId p = 0; p < f.param_count; ++p) {
     const ElementType e = element(p);
@@ -43,15 +38,10 @@ bool Lowering::run(const std::string& symbol) {
     set(p, {v});
   }
   if (plan.last_blocks_first && !linear_grid) order_blocks();
-  prepare_rings(*this);
-  const auto whole = [&] {
-    bool ended = false;
-    if (!region(f.regions[0], &ended)) return false;
-    if (!ended) d.end();
-    return true;
-  };
+  start_rings(*this);
   if (!plan.roles) {
-    if (!whole()) return false;
+    prepare_rings(*this);
+    if (!every_block()) return false;
     place_warp_scratch();
     return true;
   }
@@ -59,22 +49,97 @@ bool Lowering::run(const std::string& symbol) {
   constexpr unsigned kProducerRegisters = 40, kConsumerRegisters = 232;
   HopperOps& h = *hopper_ops(d);
   llvm::BasicBlock *produce = block("producer"), *fill = block("fill"), *idle = block("idle"), *consume = block("consumers");
-  b.CreateCondBr(b.CreateICmpUGE(h.warp_uniform(warp_), i32(plan.threads() / 32)), produce, consume);
+  b.CreateCondBr(b.CreateICmpUGE(h.warp_uniform(warp_), i32(plan.consumers() / 32)), produce, consume);
   b.SetInsertPoint(produce);
   h.max_registers(false, kProducerRegisters);
-  b.CreateCondBr(b.CreateICmpEQ(thread_, i32(plan.threads())), fill, idle);
+  // The producer does not wait for the others before it begins.
+  producing_ = true;
+  prepare_rings(*this);
+  b.CreateCondBr(b.CreateICmpEQ(thread_, i32(plan.consumers())), fill, idle);
   b.SetInsertPoint(idle);
   d.end();
   b.SetInsertPoint(fill);
-  producing_ = true;
-  if (!whole()) return false;
+  if (!every_block()) return false;
   producing_ = false;
   b.SetInsertPoint(consume);
   h.max_registers(true, kConsumerRegisters);
   consuming_ = true;
   pending_ = {};
-  if (!whole()) return false;
+  h.named_barrier(kConsumerBarrier, plan.block_threads());
+  if (plan.alternate) {
+    turn_ = h.warp_uniform(b.CreateLShr(warp_, i32(2)));
+    thread_ = b.CreateAnd(thread_, i32(127));
+    warp_ = b.CreateAnd(warp_, i32(3));
+    // The first turn is the first group's.
+    if_then(b.CreateICmpEQ(turn_, i32(1)), [&] { h.named_barrier_arrive(kTurnBarrier, 2 * plan.threads()); });
+  }
+  if (!every_block()) return false;
   place_warp_scratch();
+  return true;
+}
+
+Value* Lowering::consumer_group() { return turn_ ? turn_ : hopper_ops(d)->warp_uniform(b.CreateLShr(warp_, i32(2))); }
+
+void Lowering::find_block(Value* number) {
+  block_ids_.clear();
+  llvm::Type* type = number->getType();
+  for (unsigned axis = 0; axis < 2; ++axis) {
+    Value* extent = b.CreateZExtOrTrunc(grid_[axis], type);
+    block_ids_.push_back(b.CreateTrunc(b.CreateURem(number, extent), b.getInt32Ty()));
+    number = b.CreateUDiv(number, extent);
+  }
+  block_ids_.push_back(b.CreateTrunc(number, b.getInt32Ty()));
+}
+
+bool Lowering::whole() {
+  bool ended = false;
+  if (!region(f.regions[0], &ended)) return false;
+  if (!ended) end_block();
+  return true;
+}
+
+void Lowering::end_block() {
+  if (latch_) {
+    b.CreateBr(latch_);
+    return;
+  }
+  leave_bulk_stores();
+  d.end();
+}
+
+bool Lowering::every_block() {
+  if (!plan.loops) return whole();
+  // The grid has fewer than 2^31 blocks, and there are no more of the launch than that.
+  llvm::Type* type = b.getInt32Ty();
+  Value* total = b.CreateMul(b.CreateMul(grid_[0], grid_[1]), grid_[2]);
+  const Var at = var(type), mine = var(type);
+  store(at, d.block_id(0));
+  if (turn_) store(mine, turn_);
+  llvm::BasicBlock *top = block("block"), *done = block("blocks.done");
+  latch_ = block("next.block");
+  b.CreateCondBr(b.CreateICmpULT(load(at), total), top, done);
+  b.SetInsertPoint(top);
+  find_block(load(at));
+  if (turn_ && consuming_) {
+    llvm::BasicBlock *skip = block("not.mine"), *run = block("mine");
+    b.CreateCondBr(b.CreateICmpEQ(load(mine), i32(0)), run, skip);
+    b.SetInsertPoint(skip);
+    producing_ = skipping_ = true;
+    if (!whole()) return false;
+    producing_ = skipping_ = false;
+    b.SetInsertPoint(run);
+  }
+  pending_ = left_by(f.regions[0]);
+  if (!whole()) return false;
+  b.SetInsertPoint(latch_);
+  d.poll();
+  if (turn_) store(mine, b.CreateXor(load(mine), i32(1)));
+  Value* next = b.CreateAdd(load(at), d.grid_size(0));
+  store(at, next);
+  b.CreateCondBr(b.CreateICmpULT(next, total), top, done);
+  b.SetInsertPoint(done);
+  latch_ = nullptr;
+  end_block();
   return true;
 }
 
@@ -328,7 +393,10 @@ Value* Lowering::owner(const Layout& l) {
 Value* Lowering::scratch(uint32_t bytes) {
   // The body of a streamed loop uses the scratch space while stages are in flight, and a producer keeps them in flight always. Left operands
   // lie behind the stages.
-  const uint32_t end = plan.ring_bytes + plan.left_bytes;
+  const uint32_t end = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
+  alternation_fails_ = plan.alternate;
+  if (pending_.staged) hopper_ops(d)->bulk_wait(0, true);
+  pending_.staged = false;  // the barrier that follows hands it on
   uint32_t first = plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
   if (stream_ || plan.roles || (plan.left_bytes != 0 && first + bytes > plan.ring_bytes)) first = end;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
@@ -337,6 +405,7 @@ Value* Lowering::scratch(uint32_t bytes) {
 }
 
 Value* Lowering::warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps) {
+  alternation_fails_ = plan.alternate;
   if (!warp_base_) {
     llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
     auto* base = llvm::dyn_cast<llvm::Instruction>(shared_);
@@ -356,13 +425,16 @@ void Lowering::place_warp_scratch() {
 }
 
 uint32_t Lowering::free_scratch() const {
-  if (plan.roles) return d.target.max_shared() - plan.ring_bytes - plan.left_bytes;
+  if (plan.roles) return d.target.max_shared() - plan.ring_bytes - plan.left_bytes - plan.store_bytes();
   return stream_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
 }
 
 void Lowering::barrier() {
   if (consuming_) {
-    hopper_ops(d)->named_barrier(1, plan.threads());
+    if (turn_)
+      hopper_ops(d)->named_barrier(b.CreateAdd(turn_, i32(kGroupBarrier)), plan.threads());
+    else
+      hopper_ops(d)->named_barrier(kConsumerBarrier, plan.threads());
   } else {
     d.barrier();
   }
@@ -491,23 +563,64 @@ std::optional<Values> Lowering::apply(const Region& r, std::span<Value* const> a
   return out;
 }
 
-void Lowering::settle_for_bulk_copies() {
-  if (!pending_.writes && !pending_.shared) return;
-  pending_.shared = false;
+void Lowering::settle_for_bulk_copies(bool ordered) {
+  const bool bulk = pending_.bulk && ordered;
+  if (!pending_.writes && !pending_.shared && !pending_.staged && !bulk) return;
+  if (bulk) {
+    finish_bulk_stores();
+  } else if (pending_.staged) {
+    hopper_ops(d)->bulk_wait(0, true);
+  }
+  pending_.shared = pending_.staged = false;
   if (auto* hopper = hopper_ops(d)) hopper->fence_proxy_async();
   barrier();
 }
 
-void Lowering::order_access(InstId i, bool reads, bool writes) {
+bool Lowering::has_order(InstId i) const {
   // An access without a token, or with a fresh one, is ordered after nothing.
-  bool ordered = false;
   for (const ValueId v : f.operands(i))
-    if (m.types.is_token(f.type(v))) ordered = ordered || def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken;
+    if (m.types.is_token(f.type(v)) && (def_[v] == kNone || f.insts[def_[v]].op != Opcode::MakeToken)) return true;
+  return false;
+}
+
+void Lowering::order_access(InstId i, bool reads, bool writes) {
   const bool apart = pending_.writes && pending_.writer == i && !reads && writes_apart(i);
-  if (ordered && ((pending_.writes && !apart) || (writes && pending_.reads))) barrier();
+  if (has_order(i) && ((pending_.writes && !apart) || pending_.bulk || (writes && pending_.reads))) {
+    finish_bulk_stores();
+    barrier();
+  }
   if (writes) pending_.writer = !pending_.writes || pending_.writer == i ? i : kNone;
   pending_.reads = pending_.reads || reads;
   pending_.writes = pending_.writes || writes;
+}
+
+bool Lowering::order_bulk_store(InstId i) {
+  // The same thread starts the copies of an element each time. Copies are ordered by waiting alone, other accesses by barriers, too.
+  const bool ordered = has_order(i), apart = pending_.bulk && pending_.bulk_writer == i && writes_apart(i);
+  if (ordered && (pending_.writes || pending_.reads || (pending_.bulk && !apart))) {
+    finish_bulk_stores();
+    hopper_ops(d)->fence_proxy_async();
+    barrier();
+  }
+  const bool wait = ordered && pending_.bulk;
+  pending_.bulk_writer = !pending_.bulk || pending_.bulk_writer == i ? i : kNone;
+  pending_.bulk = true;
+  return wait;
+}
+
+void Lowering::finish_bulk_stores() {
+  if (!pending_.bulk) return;
+  hopper_ops(d)->bulk_wait(0, false);
+  pending_.bulk = pending_.staged = false;
+}
+
+void Lowering::leave_bulk_stores() {
+  if (!producing_ && !plan.stores.empty()) hopper_ops(d)->bulk_wait(0, true);
+}
+
+Lowering::Pending Lowering::anything() const {
+  const bool bulk = !plan.stores.empty();
+  return {true, true, true, kNone, bulk, kNone, bulk && plan.stores_in_ring};
 }
 
 Lowering::Pending Lowering::left_by(const Region& r) const {
@@ -516,6 +629,10 @@ Lowering::Pending Lowering::left_by(const Region& r) const {
     // Bulk copies of rings and streams have been waited for when what they brought is used.
     if (plan.rings.contains(i)) {
       i = f.insts[i].next - 1;
+      continue;
+    }
+    if (plan.stores.contains(i)) {
+      all = all | Pending{false, false, false, kNone, true, i, plan.stores_in_ring};
       continue;
     }
     const Effect e = f.def(i).effect;

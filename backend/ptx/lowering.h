@@ -17,6 +17,9 @@ namespace tile {
 
 class StreamRun;
 
+/// Barriers of a kernel with roles: of all consumers (and once of the whole block), of each warpgroup, and of those whose turn it is.
+inline constexpr unsigned kConsumerBarrier = 1, kGroupBarrier = 2, kTurnBarrier = 10;
+
 class Lowering {
  public:
   Lowering(DeviceOps& d, const Module& m, const Function& f, const KernelPlan& plan, Diagnostics& diags);
@@ -125,12 +128,20 @@ class Lowering {
   [[nodiscard]] Value* warp() const { return warp_; }
   /// Coordinates of the block in the program's grid.
   [[nodiscard]] Value* block_id(unsigned axis) { return block_ids_.size() > axis ? block_ids_[axis] : d.block_id(axis); }
+  /// Number of the warpgroup of consumers, where they alternate; else of the warpgroup within the block.
+  [[nodiscard]] Value* consumer_group();
   [[nodiscard]] Value* mailbox() const { return mailbox_; }
   [[nodiscard]] Value* global_address(uint32_t index) const { return params_[f.param_count + 1 + index]; }
 
   // --- roles ---
   /// Whether the code being emitted is the producer's (KernelPlan::Roles), and whether it knows a value.
   [[nodiscard]] bool producing() const { return producing_; }
+  /// Whether what the producer runs is emitted for consumers that only count the stages of a block that is not theirs.
+  [[nodiscard]] bool skipping() const { return skipping_; }
+  /// Whether warpgroups that alternate would meet in shared memory that is not made for that.
+  [[nodiscard]] bool alternation_fails() const { return alternation_fails_; }
+  /// The end of a block of the program.
+  void end_block();
   [[nodiscard]] bool knows(ValueId v) const { return !producing_ || v < f.param_count || plan.roles->values[v]; }
 
   // --- regions ---
@@ -144,9 +155,9 @@ class Lowering {
   /// Address (i64) of all blocks' local memory; only if there is an alloca.
   [[nodiscard]] Value* local_address() const { return params_[f.param_count + 1 + m.globals.size() + plan.maps.size()]; }
   /// Extent of the program's grid.
-  [[nodiscard]] Value* grid_size(unsigned axis) { return linear_grid ? grid_[axis] : d.grid_size(axis); }
-  /// Accesses before this point that a bulk copy must not overtake are done, and visible to it.
-  void settle_for_bulk_copies();
+  [[nodiscard]] Value* grid_size(unsigned axis) { return has_grid_words() ? grid_[axis] : d.grid_size(axis); }
+  /// Accesses before this point that a bulk copy must not overtake are done, and visible to it; `ordered`: also what bulk stores write.
+  void settle_for_bulk_copies(bool ordered = true);
   /// Emits the instructions of a region. `ended` is set if its end is not reached.
   [[nodiscard]] bool region(const Region& r, bool* ended = nullptr);
   /// Applies the body of a reduce or scan to rank-0 arguments (one register each) and gives what it yields.
@@ -157,6 +168,14 @@ class Lowering {
   // --- order of memory accesses within the block ---
   /// Call before an access to global memory: emits a barrier where another thread's earlier access must be done first.
   void order_access(InstId i, bool reads, bool writes);
+  /// Call before a store by bulk copies. True if the thread that starts them must wait until its earlier ones are done.
+  [[nodiscard]] bool order_bulk_store(InstId i);
+  /// What bulk stores write is done, for the threads that started them: before a barrier.
+  void finish_bulk_stores();
+  /// The same at the end of the kernel, whose shared memory must stay until the copies have read it.
+  void leave_bulk_stores();
+  /// What an access has a token for: one that other accesses have given.
+  [[nodiscard]] bool has_order(InstId i) const;
 
  private:
   friend bool lower_control(Lowering&, InstId);
@@ -177,6 +196,13 @@ class Lowering {
   Value* mailbox_ = nullptr;
   Value* shared_ = nullptr;
   bool producing_ = false, consuming_ = false;   ///< in code of one role
+  bool skipping_ = false, alternation_fails_ = false;
+  Value* turn_ = nullptr;                 ///< which of two warpgroups that alternate this is, i32
+  llvm::BasicBlock* latch_ = nullptr;     ///< where a block of the program ends in a kernel that loops over them
+  [[nodiscard]] bool has_grid_words() const { return linear_grid || plan.loops; }
+  void find_block(Value* number);
+  [[nodiscard]] bool whole();
+  [[nodiscard]] bool every_block();
   uint32_t shared_bytes_ = 0;
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> warp_places_;   ///< offsets from warp_base_
   uint32_t warp_bytes_ = 0;
@@ -187,17 +213,24 @@ class Lowering {
     bool reads = false, writes = false;   ///< of global memory, since the last barrier
     bool shared = false;                  ///< of shared memory that the next ring's copies overwrite
     InstId writer = kNone;                ///< of all the writes, where there is one only
+    bool bulk = false;                    ///< writes by bulk stores
+    InstId bulk_writer = kNone;           ///< of all of them, where there is one only
+    bool staged = false;                  ///< bulk stores that read the scratch space
     Pending operator|(const Pending& o) const {
-      return {reads || o.reads, writes || o.writes, shared || o.shared, !writes ? o.writer : !o.writes || writer == o.writer ? writer : kNone};
+      return {reads || o.reads, writes || o.writes, shared || o.shared, !writes ? o.writer : !o.writes || writer == o.writer ? writer : kNone,
+              bulk || o.bulk, !bulk ? o.bulk_writer : !o.bulk || bulk_writer == o.bulk_writer ? bulk_writer : kNone, staged || o.staged};
     }
   } pending_;
   /// What an iteration of a loop may leave to the next.
   [[nodiscard]] Pending left_by(const Region& r) const;
+  /// The most that can be.
+  [[nodiscard]] Pending anything() const;
   /// Whether writes of store i never meet, in whatever iterations they are, unless one thread makes them.
   [[nodiscard]] bool writes_apart(InstId i) const;
   std::vector<Remark> remarks_;
 
-  friend void prepare_rings(Lowering&);
+  friend bool lower_bulk_store(Lowering&, InstId, const StorePlan&);
+  friend void start_rings(Lowering&);
   friend bool lower_copy_ring(Lowering&, InstId, const RingPlan&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
   friend class StreamRun;
@@ -222,6 +255,9 @@ struct LaneExchange {
 [[nodiscard]] Values exchange_lanes(Lowering& x, const Values& regs, ElementType e, std::span<const LaneExchange> steps);
 [[nodiscard]] Layout exchanged_layout(Layout l, std::span<const LaneExchange> steps);
 
+/// Offset bits that a number (lane or warp) adds, given those of its bits, lowest first.
+[[nodiscard]] Value* mapped(Lowering& x, Value* number, std::span<const uint32_t> columns);
+
 // Carried values live in variables that hold bits: a narrow float in a variable may pass through a wider type and change a NaN.
 [[nodiscard]] std::vector<Lowering::Var> carried_vars(Lowering& x, ValueId v);   ///< none for tokens
 void store_carried(Lowering& x, ValueId like, const std::vector<Lowering::Var>& vars, const Values& values);
@@ -240,6 +276,7 @@ bool load_next(Lowering& x, InstId load, Values& tile);                   ///< t
 bool lower_control(Lowering&, InstId);
 bool lower_shape(Lowering&, InstId);      ///< cat, extract, insert, pack, unpack, iota, constant, reshape, broadcast, permute
 bool lower_view(Lowering&, InstId);       ///< make_*_view, shapes, load/store/reduce through views
+bool lower_bulk_store(Lowering&, InstId, const StorePlan&);   ///< store_view_tko of a product's tile
 bool lower_pointer(Lowering&, InstId);    ///< load/store/atomics through pointers, alloca, get_global
 bool lower_reduce(Lowering&, InstId);     ///< reduce, scan
 bool lower_stream_loop(Lowering&, InstId, const StreamPlan&);  ///< a `for` with streamed products
@@ -247,7 +284,8 @@ bool lower_stream_product(Lowering&, InstId);
 void write_left(Lowering&, ValueId);      ///< a left operand of streams, just made, into its place in shared memory
 bool lower_copy_ring(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of cp.async
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
-void prepare_rings(Lowering&);            ///< their mbarriers, at the start of the kernel
+void start_rings(Lowering&);              ///< their counters, at the start of the kernel
+void prepare_rings(Lowering&);            ///< their mbarriers
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled
 bool lower_print(Lowering&, InstId);      ///< print_tko, assert
 

@@ -17,16 +17,25 @@ TILEVM = os.environ.get("TILEVM", "tilevm")
 KERNELS = ROOT / "tools" / "bench" / "gpu" / "kernels"
 failures = []
 
-# Kernel, target: patterns of the code that must be there. All of them must not spill.
+# Kernel, target and choices: patterns of the code that must be there. All of them must not spill.
 EXPECTED = {
-    ("mm_f16_128x256x64_c2_p0", "sm_90a"): ["HGMMA", "UTMALDG"],
-    ("mm_f16_128x128x64_c1_p0", "sm_90a"): ["HGMMA", "UTMALDG"],
-    ("mm_f16_128x128x64_c1_p1", "sm_90a"): ["HGMMA", "UTMALDG"],
-    ("mm_bf16_128x256x64_c2_p0", "sm_90a"): ["HGMMA", "UTMALDG"],
-    ("mm_tf32_128x128x32_c1_p0", "sm_90a"): ["UTMALDG", "HGMMA|HMMA"],
-    ("mm_e4m3_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "[HQ]GMMA|HMMA"],
-    ("mm_i8_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "IGMMA|IMMA", "LDSM"],
-    ("bmm_f16_128x128x64", "sm_90a"): ["HGMMA", "UTMALDG"],
+    ("mm_f16_128x256x64_c2_p0", "sm_90a"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM"],
+    ("mm_f16_128x256x64_c2_p0", "sm_90a grid=loop"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM", "USETMAXREG"],
+    ("mm_f16_128x256x64_c2_p1", "sm_90a"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM", "USETMAXREG"],
+    ("mm_f16_128x256x64_c2_p1", "sm_90a store=direct"): ["HGMMA", "UTMALDG", r"STG\.E\.128"],
+    ("mm_f16_128x128x64_c1_p0", "sm_90a"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM"],
+    ("mm_f16_128x128x64_c1_p0", "sm_90a grid=loop"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM", "USETMAXREG"],
+    ("mm_f16_128x128x64_c1_p1", "sm_90a"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM"],
+    ("mm_bf16_128x256x64_c2_p0", "sm_90a grid=loop"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM"],
+    ("mm_tf32_128x128x32_c1_p0", "sm_90a"): ["UTMALDG", "HGMMA|HMMA", "UTMASTG"],
+    ("mm_tf32_128x128x32_c1_p0", "sm_90a grid=loop"): ["UTMALDG", "HGMMA", "UTMASTG", r"STS\.64"],
+    ("mm_e4m3_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "[HQ]GMMA|HMMA", "UTMASTG"],
+    ("mm_e4m3_128x128x128_c1_p0", "sm_90a grid=loop"): ["UTMALDG", "[HQ]GMMA", "UTMASTG"],
+    ("mm_i8_128x128x128_c1_p0", "sm_90a"): ["UTMALDG", "IGMMA|IMMA", "LDSM", "UTMASTG"],
+    ("mm_i8_128x128x128_c1_p0", "sm_90a grid=loop"): ["UTMALDG", "IGMMA", "LDSM", "UTMASTG"],
+    ("bmm_f16_128x128x64", "sm_90a"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM"],
+    ("bmm_f16_128x128x64", "sm_90a grid=loop"): ["HGMMA", "UTMALDG", "UTMASTG", "STSM", "USETMAXREG"],
+    ("bmm_tf32_128x128x32", "sm_90a grid=loop"): ["HGMMA", "UTMALDG", "UTMASTG"],
     ("attention_d64_128x64_full", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
     ("attention_d128_128x128_full", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
     ("attention_d128_128x128_causal", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
@@ -46,8 +55,10 @@ EXPECTED = {
 
 def look(kernel, target, folder):
     """Machine code, and the remark about the whole kernel."""
-    path = folder / f"{kernel}.{target}.sass"
-    done = subprocess.run([TILEVM, KERNELS / f"{kernel}.tile", "--emit", f"sass={path}", "--target", target, "--no-cache", "--remarks=json"], capture_output=True, text=True, timeout=120)
+    target, *choices = target.split()
+    path = folder / f"{'.'.join([kernel, target, *choices])}.sass"
+    plan = [w for c in choices for w in ("--plan", c)]
+    done = subprocess.run([TILEVM, KERNELS / f"{kernel}.tile", "--emit", f"sass={path}", "--target", target, "--no-cache", "--remarks=json", *plan], capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         return None, done.stderr
     whole = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
