@@ -54,11 +54,11 @@ class Checker : public Observer {
   };
 
   /// Lets the memory of an access come into the cache while the checkers look at it: without this, large arrays are
-  /// waited for twice.
+  /// waited for twice. Small accesses are not worth it.
   static void fetch(const Exec& x, const MemoryAccess& a) {
-    constexpr uint64_t kLine = 64, kMost = 64;  // bytes; lines of one access
+    constexpr uint64_t kLine = 64, kMost = 64, kSmall = 2048;  // bytes; lines of one access; bytes
     uint64_t lines = 0;
-    if (a.rank == 0) return;
+    if (a.rank == 0 || elements_of(a) * a.element_bytes < kSmall) return;
     for_each_run_until(a, [&](uint64_t address, uint64_t bytes) {
       const std::byte* host = x.memory.resolve(address, bytes);
       for (uint64_t at = 0; host && at < bytes && lines < kMost; at += kLine, ++lines) {

@@ -25,6 +25,8 @@ class OrderCheck : public CheckPart {
     if (first < w.last || w.shadow.chunks() > kMostChunks) w.shadow.clear();
     w.last = first;
     w.found.clear();
+    w.few.clear();
+    w.many = false;
   }
   unsigned wants(InstId i) const override {
     if (f.insts[i].op == Opcode::Alloca) return kAfter;
@@ -33,6 +35,7 @@ class OrderCheck : public CheckPart {
   void before(Exec& x, const Step&) override { workers_[x.worker].twice.clear(); }
   void after(Exec& x, const Step& s) override {
     if (f.insts[s.inst].op == Opcode::Alloca) {
+      write_down(x);
       workers_[x.worker].shadow.clear(allocation_of(*x.at<uint64_t>(s.out[0])));
     } else if (!workers_[x.worker].twice.empty()) {
       check_twice(x, s);
@@ -40,19 +43,23 @@ class OrderCheck : public CheckPart {
   }
 
   [[nodiscard]] bool watches_memory() const override { return true; }
-  void expect(const Exec& x, uint64_t address) const override { workers_[x.worker].shadow.prefetch(address); }
+  void expect(const Exec& x, uint64_t address) const override {
+    if (workers_[x.worker].many) workers_[x.worker].shadow.prefetch(address);
+  }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
     const Node now = tokens_.current(x);
     if (now == 0) return;
-    Worker& w = workers_[x.worker];
     const auto& op = facts.op(s.inst);
     bool twice = false;
-    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
-      w.shadow.update(address, bytes, [&](const ShadowCell& c, uint64_t at) {
-        return op.writes ? written(x, c, now, at, &twice) : read(x, c, now, at);
-      });
-    });
+    if (a.rank == 0 || (a.rank == 1 && a.strides[0] == 1)) {
+      if (apart(x, a.address, elements_of(a) * a.element_bytes, now)) return;
+      touch(x, a.address, elements_of(a) * a.element_bytes, now, &twice);
+    } else {
+      write_down(x);
+      for_each_run(a, [&](uint64_t address, uint64_t bytes) { touch(x, address, bytes, now, &twice); });
+    }
     if (!twice || a.kind != MemoryAccess::Kind::Write || op.element_bits < 8) return;
+    Worker& w = workers_[x.worker];
     if (elements_of(a) == 1) {
       // The element written first lies in memory, this one is about to be stored.
       compare(x, s, a.first_element, a.address);
@@ -66,14 +73,49 @@ class OrderCheck : public CheckPart {
  private:
   using Node = TokenGraph::Node;
   static constexpr size_t kMostChunks = 4096;  // 256 MiB of memory, some 32 MiB of cells
+  static constexpr size_t kFew = 8;
+  struct Run {
+    uint64_t address = 0, bytes = 0;
+    Node node = 0;
+  };
   struct Worker {
     Shadow shadow;
+    // The first accesses of a block, as long as they are few and none touches what another has touched: most blocks of small kernels need
+    // no cells at all.
+    std::vector<Run> few;
+    bool many = false;  // `few` is in the cells
     Node last = 0;
     std::vector<std::pair<InstId, InstId>> found;  // in this block
     std::vector<std::pair<size_t, uint64_t>>
         twice;  // elements of a step that writes some bytes twice, and their addresses
   };
   enum class Relation { None, Before, Unordered };
+
+  /// Whether the access touches nothing that this block has touched; it is remembered then.
+  bool apart(Exec& x, uint64_t address, uint64_t bytes, Node now) {
+    Worker& w = workers_[x.worker];
+    if (w.many) return false;
+    const bool overlaps = std::any_of(w.few.begin(), w.few.end(), [&](const Run& r) { return address < r.address + r.bytes && r.address < address + bytes; });
+    if (overlaps || w.few.size() == kFew) {
+      write_down(x);
+      return false;
+    }
+    w.few.push_back({address, bytes, now});
+    return true;
+  }
+  /// Puts the first accesses of a block into the cells.
+  void write_down(Exec& x) {
+    Worker& w = workers_[x.worker];
+    if (w.many) return;
+    w.many = true;
+    bool twice = false;
+    for (const Run& r : w.few) touch(x, r.address, r.bytes, r.node, &twice);
+    w.few.clear();
+  }
+  void touch(Exec& x, uint64_t address, uint64_t bytes, Node now, bool* twice) {
+    const bool writes = facts.op(tokens_.graph(x)->inst(now)).writes;
+    workers_[x.worker].shadow.update(address, bytes, [&](const ShadowCell& c, uint64_t at) { return writes ? written(x, c, now, at, twice) : read(x, c, now, at); });
+  }
 
   /// How an earlier access of a cell stands to the present one; reports it if they conflict.
   Relation relation(Exec& x, Node earlier, Node now, uint64_t at, bool conflict) {
