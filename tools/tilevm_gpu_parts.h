@@ -32,7 +32,8 @@ struct Linking {
   std::unique_ptr<cuda::Linker> linker;
   std::string target;
 };
-[[nodiscard]] Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diags);
+/// @param cache  whether the cache's folder may be used to remember the assembler's version
+[[nodiscard]] Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diags, bool cache = true);
 
 /// The machine code of a cubin as text. E0904 where nvdisasm is missing.
 [[nodiscard]] Result<std::string> disassemble(const std::vector<uint8_t>& cubin, Diagnostics& diags);

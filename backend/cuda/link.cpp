@@ -13,11 +13,14 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <thread>
+
+#include "backend/cuda/cache.h"
 
 extern char** environ;
 
@@ -119,6 +122,37 @@ std::string find_program(const std::string& name) {
   for (const std::string& folder : folders)
     if (is_program(folder + "/" + name)) return folder + "/" + name;
   return {};
+}
+
+/// Where the version of an assembler is remembered; empty where it is not.
+std::string memory_file(const std::string& path, const std::string& folder) {
+  struct stat s {};
+  if (folder.empty() || ::stat(path.c_str(), &s) != 0) return {};
+  const std::string words = path + " " + std::to_string(s.st_size) + " " + std::to_string(s.st_mtim.tv_sec) + "." + std::to_string(s.st_mtim.tv_nsec) + " " + std::to_string(s.st_ino);
+  return folder + "/assembler-" + hash_text(hash128({reinterpret_cast<const uint8_t*>(words.data()), words.size()}));
+}
+
+/// "ptxas V13.0.88"; empty where nothing, or something else, is written there.
+std::string read_memory(const std::string& file) {
+  std::FILE* in = file.empty() ? nullptr : std::fopen(file.c_str(), "rb");
+  if (!in) return {};
+  char text[64];
+  const size_t n = std::fread(text, 1, sizeof text, in);
+  std::fclose(in);
+  const std::string version(text, n);
+  constexpr std::string_view kStart = "ptxas V";
+  const bool good = version.starts_with(kStart) && n > kStart.size() && n < sizeof text && version.find_first_not_of("0123456789.", kStart.size()) == std::string::npos;
+  return good ? version : std::string();
+}
+
+/// Appears whole or not at all; that it cannot be written costs only time.
+void write_memory(const std::string& file, const std::string& version) {
+  if (file.empty()) return;
+  const std::string unfinished = file + "." + std::to_string(::getpid());
+  std::FILE* out = std::fopen(unfinished.c_str(), "wb");
+  if (!out) return;
+  const bool good = std::fwrite(version.data(), 1, version.size(), out) == version.size();
+  if (std::fclose(out) != 0 || !good || ::rename(unfinished.c_str(), file.c_str()) != 0) (void)::unlink(unfinished.c_str());
 }
 
 class Ptxas : public Linker {
@@ -315,14 +349,18 @@ Result<std::string> find_ptxas(Diagnostics& diags) {
   return find_cuda_program("ptxas", "TILEVM_PTXAS", diags);
 }
 
-Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags) {
+Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory) {
+  const std::string remembered = memory_file(path, memory);
+  if (std::string version = read_memory(remembered); !version.empty()) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, std::move(version)));
   std::string output;
   const int status = run_tool(path, {"--version"}, {}, output);
   // "Cuda compilation tools, release 13.0, V13.0.88"
   const size_t at = output.rfind(", V");
   if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output));
   const size_t end = output.find_first_not_of("0123456789.", at + 3);
-  return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, "ptxas " + output.substr(at + 2, end == std::string::npos ? end : end - at - 2)));
+  const std::string version = "ptxas " + output.substr(at + 2, end == std::string::npos ? end : end - at - 2);
+  write_memory(remembered, version);
+  return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, version));
 }
 
 std::unique_ptr<Linker> make_driver_linker(const Driver& driver, unsigned device_sm) { return std::make_unique<DriverLinker>(driver, device_sm); }

@@ -44,8 +44,10 @@ class Linker {
 /// The same search for another program of the toolkit, such as nvdisasm. `variable` is the environment variable that names it.
 [[nodiscard]] Result<std::string> find_cuda_program(const char* name, const char* variable, Diagnostics& diags);
 
+/// @param memory  folder in which the version of this very file (place, size, time, inode) is remembered, so that the program is not started for it;
+///        empty: it is asked
 /// @error E0915 the program does not run or tells no version
-[[nodiscard]] Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags);
+[[nodiscard]] Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory = {});
 /// The driver's linker. Its context must be current in the thread that links.
 /// @param device_sm  of the context's device
 [[nodiscard]] std::unique_ptr<Linker> make_driver_linker(const Driver& driver, unsigned device_sm);

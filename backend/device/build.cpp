@@ -194,11 +194,11 @@ std::string ResourceRemark::text() const {
   return out;
 }
 
-Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags) {
+Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags, const std::string& memory) {
   const auto path = cuda::find_ptxas(diags);
   if (!path) return Failed;
   if (!path->empty()) {
-    auto ptxas = cuda::make_ptxas(*path, diags);
+    auto ptxas = cuda::make_ptxas(*path, diags, memory);
     if (!ptxas) return Failed;
     const std::string& version = (*ptxas)->version();  // "ptxas V13.0.88"
     const int major = std::atoi(version.c_str() + std::min(version.size(), version.find('V') + 1));

@@ -413,9 +413,10 @@ Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidMo
   if (!find_target(target)) return diags.error(Code::E0808, Place{}, "there is no target '" + target + "'", "the targets are " + target_names());
   if (!runs_on(target, facts.sm))
     return diags.error(Code::E0808, Place{}, facts.name + " does not run code for " + target, "leave --target out, or write it together with --emit only");
-  auto linker = choose_linker(&(*gpu)->driver(), facts.sm, diags);
+  cuda::Cache cache = cuda::Cache::standard(diags);
+  auto linker = choose_linker(&(*gpu)->driver(), facts.sm, diags, options.build.cache ? cache.root() : std::string());
   if (!linker) return Failed;
-  auto device = std::make_unique<GpuDeviceImpl>(std::move(module), std::move(options), *gpu, *std::move(linker), cuda::Cache::standard(diags));
+  auto device = std::make_unique<GpuDeviceImpl>(std::move(module), std::move(options), *gpu, *std::move(linker), std::move(cache));
   if (!device->load(diags)) return Failed;
   return std::unique_ptr<GpuDevice>(std::move(device));
 }

@@ -1,8 +1,11 @@
 // The assembler: its messages as diagnostics, programs that do not run, and ptxas itself where it is installed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "backend/cuda/driver.h"
 #include "backend/cuda/link.h"
@@ -70,6 +73,42 @@ TEST_CASE("programs run without a shell, and nothing of them is left") {
   CHECK(cuda::run_tool("/no/such/program", {}, {}, output) == -1);
   CHECK(output.find("No such file") != std::string::npos);
   CHECK(open_files() == before);
+}
+
+TEST_CASE("the version of an assembler is remembered as long as its file stays what it was") {
+  const test::TempDir temporary;
+  const std::string folder = temporary.path().string(), program = temporary.file("ptxas"), asked = temporary.file("asked");
+  const auto write = [&](const std::string& version) {
+    std::ofstream(program) << "#!/bin/sh\necho >> " << asked << "\necho 'Cuda compilation tools, release 13.0, " << version << "'\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  };
+  const auto times_asked = [&] {
+    std::ifstream in(asked);
+    return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+  };
+  const auto version = [&](const std::string& memory) {
+    Diagnostics diags;
+    const auto made = cuda::make_ptxas(program, diags, memory);
+    REQUIRE_MESSAGE(made, render(diags));
+    return (*made)->version();
+  };
+  write("V13.0.88");
+  CHECK(version("") == "ptxas V13.0.88");
+  CHECK(version("") == "ptxas V13.0.88");
+  CHECK(times_asked() == 2);
+  CHECK(version(folder) == "ptxas V13.0.88");
+  CHECK(version(folder) == "ptxas V13.0.88");
+  CHECK(times_asked() == 3);
+  // Another file in its place, and a memory that holds something else.
+  write("V13.0.123");
+  CHECK(version(folder) == "ptxas V13.0.123");
+  CHECK(times_asked() == 4);
+  for (const auto& f : std::filesystem::directory_iterator(folder))
+    if (f.path().filename().string().starts_with("assembler-")) std::ofstream(f.path()) << "ptxas V13; rm";
+  CHECK(version(folder) == "ptxas V13.0.123");
+  CHECK(times_asked() == 5);
+  // A folder that is not there is no error.
+  CHECK(version(folder + "/none") == "ptxas V13.0.123");
 }
 
 TEST_CASE("ptxas that is none is an error") {
