@@ -604,8 +604,6 @@ bool may_alternate(const Module& m, const Function& f, const CompileOptions& opt
   return true;
 }
 
-namespace {
-
 /// What plan_rings() leaves in the plan and in `why`.
 void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool bulk, bool alternate, KernelPlan& plan,
                 std::map<InstId, std::string>& why) {
