@@ -68,7 +68,10 @@ Flow eval_broadcast(Exec& x, const Step& s) {
   size_t outer = 0;
   while (outer + 1 < d.shape.size() && d.shape[outer] == 1) ++outer;
   const size_t slices = static_cast<size_t>(d.shape[outer]), slice = s.n / slices;
-  // The inner part of a tile that is repeated along its outermost dimension is made once and copied.
+  if (s.n < 2 * Exec::kSplit) {
+    (void)broadcast_into(d, 0, x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
+    return Flow::Next;
+  }
   x.split(slices, (Exec::kSplit + slice - 1) / slice, [&](size_t begin, size_t end, std::byte*) {
     BoxData part = d;
     part.shape[outer] = static_cast<int64_t>(end - begin);
