@@ -13,6 +13,7 @@
 
 #include "tools/cli_files.h"
 #include "tools/cli_stop.h"
+#include "tools/cli_writer.h"
 #include "vm/base/numeric.h"
 #include "vm/codec/tilebc.h"
 #include "vm/ir/valid_module.h"
@@ -231,9 +232,22 @@ void compare_with_cpu(const Job& job, const std::shared_ptr<const ValidModule>& 
     const ArrayView gpu = got.buffers[b].view(), cpu_view = reference.buffers[b].view();
     const auto result = compare(gpu, cpu_view, rule, nullptr, place, out.diags);
     if (!result) return;
-    if (!result->equal())
-      (void)out.diags.error(Code::E0809, place, out.device + " against cpu: " + show_report(*result, cpu_view, rule));
-    else if (const auto outside = first_change_outside(gpu, cpu_view.data))
+    if (!result->equal()) {
+      Diagnostic d{Code::E0809, place, out.device + " against cpu: " + show_report(*result, cpu_view, rule), {}, {}, {}};
+      // Only the first array's: each takes another launch. A bundle's arguments are gone.
+      if (!out.diags.has_errors() && result->first >= 0) {
+        Diagnostics silent;
+        auto again = expand(job.args, entry_params(**module, entry), {job.base_dir, out.entry, {}}, silent);
+        const auto writer = again ? writer_of(module, entry, job.grid, *again, b, cpu_view.position(result->first), options) : std::nullopt;
+        if (writer)
+          d.notes.push_back({(**module).place(entry, writer->inst), "that element is written by block (" + std::to_string(writer->block[0]) + ", " + std::to_string(writer->block[1]) + ", " +
+                                                                        std::to_string(writer->block[2]) + ")"});
+        else if (again)
+          d.notes.push_back({Place{}, "no block writes that element on the cpu"});
+      }
+      (void)out.diags.error(std::move(d));
+    }
+    if (const auto outside = result->equal() ? first_change_outside(gpu, cpu_view.data) : std::nullopt)
       (void)out.diags.error(Code::E0809, place, out.device + " against cpu: memory outside the array differs, first at element " + std::to_string(*outside));
   }
   if (!out.diags.has_errors()) out.both = out.device + " and cpu agree in all arrays";
