@@ -26,7 +26,8 @@ void restore(LaunchArguments& args, const LaunchArguments& copy) {
   for (size_t b = 0; b < args.buffers.size(); ++b) std::copy_n(copy.buffers[b].memory.data(), copy.buffers[b].memory.size(), args.buffers[b].memory.data());
 }
 
-void compare_launches(const Job& job, const LaunchArguments& got, const LaunchArguments& reference, const std::string& who, bool skip_expected, Diagnostics& diags) {
+void compare_launches(const Job& job, const LaunchArguments& got, const LaunchArguments& reference, const std::string& who, bool skip_expected, Diagnostics& diags,
+                      const std::function<std::optional<Note>(size_t, int64_t)>& note) {
   for (size_t b = 0; b < got.buffers.size(); ++b) {
     std::string name = "buffer " + std::to_string(b);
     CompareRule rule;
@@ -46,10 +47,14 @@ void compare_launches(const Job& job, const LaunchArguments& got, const LaunchAr
     const ArrayView one = got.buffers[b].view(), other = reference.buffers[b].view();
     const auto result = compare(one, other, rule, nullptr, place, diags);
     if (!result) return;
-    if (!result->equal())
-      (void)diags.error(Code::E0809, place, who + ": " + show_report(*result, other, rule));
-    else if (const auto outside = first_change_outside(one, other.data))
+    if (!result->equal()) {
+      Diagnostic d{Code::E0809, place, who + ": " + show_report(*result, other, rule), {}, {}, {}};
+      if (note && !diags.has_errors() && result->first >= 0)
+        if (auto said = note(b, other.position(result->first))) d.notes.push_back(*std::move(said));
+      (void)diags.error(std::move(d));
+    } else if (const auto outside = first_change_outside(one, other.data)) {
       (void)diags.error(Code::E0809, place, who + ": memory outside the array differs, first at element " + std::to_string(*outside));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Comparing what two launches of a job left in their arrays.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,10 @@ void restore(LaunchArguments& args, const LaunchArguments& copy);
 /// any other.
 /// @param who            "gpu against cpu", what the message begins with
 /// @param skip_expected  leave out arrays that the job expects something of
-void compare_launches(const Job& job, const LaunchArguments& got, const LaunchArguments& reference, const std::string& who, bool skip_expected, Diagnostics& diags);
+/// @param note           what to say of the first element that differs, of the first array only (it may take another launch): a number in
+///                       `buffers` and a position in its memory, in elements
+void compare_launches(const Job& job, const LaunchArguments& got, const LaunchArguments& reference, const std::string& who, bool skip_expected, Diagnostics& diags,
+                      const std::function<std::optional<Note>(size_t buffer, int64_t position)>& note = {});
 
 /// The texts that the kernel had to print and did not: E0809.
 void check_prints(const Job& job, const std::string& printed, Diagnostics& diags);

@@ -16,6 +16,7 @@
 #include "tools/cli_explore.h"
 #include "tools/cli_files.h"
 #include "tools/cli_stop.h"
+#include "tools/cli_writer.h"
 #include "vm/base/numeric.h"
 #include "vm/codec/tilebc.h"
 #include "vm/ir/valid_module.h"
@@ -200,7 +201,17 @@ void compare_with_cpu(const Job& job, const std::shared_ptr<const ValidModule>& 
   options.print = nullptr;
   const auto cpu = make_cpu_device(module, out.diags);
   if (!cpu || !(*cpu)->launch(entry, job.grid, reference, options, out.diags)) return;
-  compare_launches(job, got, reference, out.device + " against cpu", false, out.diags);
+  // A bundle's arguments are gone: expand() says so, and there is no note.
+  const auto writer_note = [&](size_t buffer, int64_t position) -> std::optional<Note> {
+    Diagnostics silent;
+    auto again = expand(job.args, entry_params(**module, entry), {job.base_dir, out.entry, {}}, silent);
+    if (!again) return std::nullopt;
+    const auto writer = writer_of(module, entry, job.grid, *again, buffer, position, options);
+    if (!writer) return Note{Place{}, "no block writes that element on the cpu"};
+    const auto& [x, y, z] = writer->block;
+    return Note{(**module).place(entry, writer->inst), "that element is written by block (" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ")"};
+  };
+  compare_launches(job, got, reference, out.device + " against cpu", false, out.diags, writer_note);
   if (!out.diags.has_errors()) out.both = out.device + " and cpu agree in all arrays";
 }
 

@@ -53,6 +53,12 @@ cuda_tile.module @m { entry @e(%a: tile<ptr<f16>>, %c: tile<ptr<f32>>, %n: tile<
   %t2 = store_ptr_tko weak %d, %r : tile<128x128xptr<f32>>, tile<128x128xf32> -> token
   return } }
 """
+NUMBERS = """cuda_tile.module @m { entry @e(%p: tile<ptr<i32>>) {
+  %x, %y, %z = get_tile_block_id : tile<i32>
+  %q = offset %p, %x : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+  %t = store_ptr_tko weak %q, %x : tile<ptr<i32>>, tile<i32> -> token
+  return } }
+"""
 PRODUCT = """cuda_tile.module @m { entry @e(%p: tile<ptr<f32>>) {
   %a = constant <f16: 1.0> : tile<64x64xf16>
   %c = constant <f32: 0.0> : tile<64x64xf32>
@@ -313,7 +319,10 @@ def with_gpu_part(folder):
     check("remarks", result.returncode == 0 and all("unit" in r and "place" in r for r in remarks), result.stderr)
 
     # --both: the fake computes nothing, so the GPU's results are wrong.
-    expect("both", run(launch + ["--both"], folder), 5, "E0809", "Fake GPU against cpu", "[0]: 5", "expected 6")
+    expect("both", run(launch + ["--both"], folder), 5, "E0809", "Fake GPU against cpu", "[0]: 5", "expected 6", "k.tile:8:", "that element is written by block (0, 0, 0)")
+    # Of five blocks each writes its number; zeros are there before.
+    (folder / "numbers.tile").write_text(NUMBERS)
+    expect("both, a block of several", run(["numbers.tile", "--gpu", "--both", "--grid", "5", "--arg", "ptr:i32[5]=zeros"], folder), 5, "E0809", "4 of 5 elements differ, first at [1]", "written by block (1, 0, 0)")
     expect("both, emulated", run(launch[:-1] + ["--gpu=emulate", "--both"], folder), 0, None, "agree")
     result = run(launch + ["--json"], folder)
     check("json", result.returncode == 0 and json.loads(result.stdout)["device"] == "Fake GPU", result.stdout)
