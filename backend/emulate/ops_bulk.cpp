@@ -298,7 +298,8 @@ void Block::reset_async() {
 }
 
 void Block::end_of_block() {
-  while (!stores.empty()) finish_store(0);
+  // Stores that nobody waited for end in any order.
+  while (!stores.empty()) finish_store(static_cast<size_t>(random() % stores.size()));
   if (!loads.empty())
     record({Code::I0002,
             loads[0].site,
