@@ -177,6 +177,7 @@ class RingFinder {
     if (tables > RingPlan::kFirstStage) return fail(why, "more than 256 rows are gathered");
     // With more accumulators than that a second block has no registers.
     if (!ring.sync && ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > 6) return ring;
+    if (!ring.sync && one_block_) return ring;
     // Two blocks on an SM hide each other's barriers.
     if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
@@ -532,6 +533,7 @@ class RingFinder {
  public:
   bool by_warps_only_ = false;          ///< --plan mma=sync
   bool warps_forced_ = false;           ///< --plan warps=N
+  bool one_block_ = false;              ///< --plan blocks=1
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
@@ -582,7 +584,7 @@ namespace {
 /// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
 void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
   if (plan.rings.empty()) return;
-  bool nested = false, large = false, small = plan.streams.empty();
+  bool nested = false, large = false, small = plan.streams.empty(), few = false;
   uint32_t stage_bytes = 0;
   // A product outside of loops has its operands and sums in registers, besides those of the ring's tile.
   size_t products = 0;
@@ -594,6 +596,7 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     large = large || registers > 6;
     small = small && !r.sync && registers <= 6;
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
+    few = few || std::min(r.m_bits, r.n_bits) <= 6;
   }
   const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
   const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - std::min(store_bytes(m, f), RingPlan::kSharedBytes / 2)) / stage_bytes;
@@ -602,7 +605,8 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
   if (roles != "off" && (nested || large || roles == "on") && beside >= 3) plan.roles = find_roles(m, f, plan);
   if (plan.roles) {
     most = beside;
-  } else if (small && !nested && half >= 3) {
+  } else if (small && !nested && half >= (few ? 4u : 3u)) {
+    // Products of few rows wait for memory, often in fewer blocks than there are SMs: one block with all stages then has more on its way.
     most = half;
     plan.blocks_per_sm = 2;
   }
@@ -621,6 +625,7 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
   const bool warps_forced = options.plan.contains("warps");
   finder.by_warps_only_ = options.choice("mma") == "sync";
   finder.warps_forced_ = warps_forced;
+  finder.one_block_ = options.choice("blocks") == "1";
   unsigned group_bits = 0;
   bool groups_chosen = false;
   for (InstId i = 0; i < f.insts.size(); ++i) {
