@@ -180,6 +180,7 @@ class RingFinder {
     if (tables > RingPlan::kFirstStage) return fail(why, "more than 256 rows are gathered");
     // With more accumulators than that a second block has no registers.
     if (!ring.sync && ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > 6) return ring;
+    if (!ring.sync && one_block_) return ring;
     // Two blocks on an SM hide each other's barriers.
     if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
@@ -471,6 +472,7 @@ class RingFinder {
   bool by_warps_only_ = false;          ///< --plan mma=sync
   bool warps_forced_ = false;           ///< --plan warps=N
   bool alternate_ = false;              ///< warpgroups alternate (KernelPlan::alternate)
+  bool one_block_ = false;              ///< --plan blocks=1
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
@@ -541,7 +543,7 @@ bool share_ring(KernelPlan& plan) {
 /// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
 void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
   if (plan.rings.empty()) return;
-  bool nested = false, large = false, small = plan.streams.empty();
+  bool nested = false, large = false, small = plan.streams.empty(), few = false;
   uint32_t stage_bytes = 0;
   // A product outside of loops has its operands and sums in registers, besides those of the ring's tile.
   size_t products = 0;
@@ -553,6 +555,7 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     large = large || registers > 6;
     small = small && !r.sync && registers <= 6;
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
+    few = few || std::min(r.m_bits, r.n_bits) <= 6;
   }
   const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
   const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2) + (plan.stores.empty() ? 0 : kStoreBytes * (plan.consumers() / 128));
@@ -566,7 +569,8 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
   }
   if (plan.roles) {
     most = beside;
-  } else if (small && !nested && half >= 3) {
+  } else if (small && !nested && half >= (few ? 4u : 3u)) {
+    // Products of few rows wait for memory, often in fewer blocks than there are SMs: one block with all stages then has more on its way.
     most = half;
     plan.blocks_per_sm = 2;
   }
@@ -612,6 +616,7 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
   finder.alternate_ = alternate;
   finder.by_warps_only_ = options.choice("mma") == "sync";
   finder.warps_forced_ = warps_forced;
+  finder.one_block_ = options.choice("blocks") == "1";
   unsigned group_bits = 0;
   bool groups_chosen = false;
   for (InstId i = 0; i < f.insts.size(); ++i) {

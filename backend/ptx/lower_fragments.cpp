@@ -99,10 +99,10 @@ void write_matrices(Lowering& x, const MatrixRead& r, Value* base) {
   }
 }
 
-Values read_matrices(Lowering& x, const MatrixRead& r, Value* base) {
+Values read_matrices(Lowering& x, const MatrixRead& r, Value* base, unsigned first, unsigned count) {
   const Places places(x, r, r.rows, info(x.element(r.value)).storage);
   Values out;
-  for (unsigned k = 0; k < r.rows.registers(); ++k)
+  for (unsigned k = first; k < first + count; ++k)
     for (Value* w : x.d.ldmatrix(r.matrices, r.transpose, places.of(k, base))) out.push_back(w);
   return out;
 }

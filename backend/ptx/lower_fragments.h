@@ -24,8 +24,8 @@ struct MatrixRead {
 [[nodiscard]] std::optional<MatrixRead> matrix_read(Lowering& x, ValueId operand, const Layout& to, unsigned pack_bits);
 /// Writes the tile to the scratch space at `base`, a multiple of 128; no barriers.
 void write_matrices(Lowering& x, const MatrixRead& r, Value* base);
-/// The fragments' words, from a tile that stands in the scratch space at `base`.
-[[nodiscard]] Values read_matrices(Lowering& x, const MatrixRead& r, Value* base);
+/// The fragments' words, from a tile that stands in the scratch space at `base`: those of `count` reads from number `first` on.
+[[nodiscard]] Values read_matrices(Lowering& x, const MatrixRead& r, Value* base, unsigned first, unsigned count);
 
 /// The products of one stage of a ring, by mma.sync: every warp reads the fragments that it needs.
 class StageFragments {

@@ -42,31 +42,50 @@ Values words(Lowering& x, ElementType e, const Values& regs, unsigned pack_bits)
   return out;
 }
 
-/// Both operands' fragments: by ldmatrix from the scratch space where the layouts allow it, with one pair of barriers for both.
-std::array<Values, 2> fragments(Lowering& x, InstId i, const MmaPlan& p) {
-  const auto operands = x.f.operands(i);
-  const Layout* layouts[2] = {&p.a, &p.b};
-  std::optional<MatrixRead> reads[2];
-  std::array<Values, 2> out;
-  uint32_t bytes = 0;
-  for (size_t k = 0; k < 2; ++k) {
-    reads[k] = matrix_read(x, operands[k], *layouts[k], p.shape.k_pack_bits);
-    if (reads[k] && bytes + reads[k]->bytes > kMatrixScratch) reads[k].reset();
-    if (reads[k]) bytes += reads[k]->bytes;
+/// Both operands' fragments: by ldmatrix from the scratch space where the layouts allow it, with one pair of barriers for both. Those are read as they
+/// are asked for, so that the fragments of a long product are not all in registers at once.
+class Operands {
+ public:
+  Operands(Lowering& x, InstId i, const MmaPlan& p) : x_(x) {
+    const auto operands = x.f.operands(i);
+    const Layout* layouts[2] = {&p.a, &p.b};
+    uint32_t bytes = 0;
+    for (size_t k = 0; k < 2; ++k) {
+      reads_[k] = matrix_read(x, operands[k], *layouts[k], p.shape.k_pack_bits);
+      if (reads_[k] && bytes + reads_[k]->bytes > kMatrixScratch) reads_[k].reset();
+      if (reads_[k]) bytes += reads_[k]->bytes;
+      words_[k].resize(layouts[k]->registers() >> (x.element(operands[k]) == ElementType::F64 ? 0 : p.shape.k_pack_bits));
+    }
+    for (size_t k = 0; k < 2; ++k)
+      if (!reads_[k]) words_[k] = words(x, x.element(operands[k]), x.get(operands[k], *layouts[k]), p.shape.k_pack_bits);
+    if (bytes == 0) return;
+    Value* base = x.scratch(bytes);
+    at_[0] = base;
+    at_[1] = reads_[0] ? x.b.CreateAdd(base, x.i32(reads_[0]->bytes)) : base;
+    x.barrier();
+    for (size_t k = 0; k < 2; ++k)
+      if (reads_[k]) write_matrices(x, *reads_[k], at_[k]);
+    x.barrier();
   }
-  for (size_t k = 0; k < 2; ++k)
-    if (!reads[k]) out[k] = words(x, x.element(operands[k]), x.get(operands[k], *layouts[k]), p.shape.k_pack_bits);
-  if (bytes == 0) return out;
-  Value* base = x.scratch(bytes);
-  const auto at = [&](size_t k) { return k == 1 && reads[0] ? reads[0]->bytes : 0; };
-  x.barrier();
-  for (size_t k = 0; k < 2; ++k)
-    if (reads[k]) write_matrices(x, *reads[k], x.b.CreateAdd(base, x.i32(at(k))));
-  x.barrier();
-  for (size_t k = 0; k < 2; ++k)
-    if (reads[k]) out[k] = read_matrices(x, *reads[k], x.b.CreateAdd(base, x.i32(at(k))));
-  return out;
-}
+  [[nodiscard]] size_t size(size_t operand) const { return words_[operand].size(); }
+  /// `n` words from number `first` on.
+  std::span<Value* const> get(size_t operand, size_t first, size_t n) {
+    Values& all = words_[operand];
+    for (size_t k = first; k < first + n; ++k) {
+      if (all[k]) continue;
+      const unsigned together = reads_[operand]->matrices, read = static_cast<unsigned>(k) / together;
+      const Values some = read_matrices(x_, *reads_[operand], at_[operand], read, 1);
+      std::copy(some.begin(), some.end(), all.begin() + static_cast<std::ptrdiff_t>(read) * together);
+    }
+    return std::span<Value* const>(all).subspan(first, n);
+  }
+
+ private:
+  Lowering& x_;
+  std::optional<MatrixRead> reads_[2];
+  Value* at_[2] = {nullptr, nullptr};
+  Values words_[2];   ///< nullptr: not read yet
+};
 
 bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
   const auto operands = x.f.operands(i);
@@ -85,7 +104,7 @@ bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
     }
     default: break;
   }
-  const auto [a, bb] = fragments(x, i, p);
+  Operands fragments(x, i, p);
   Values c = x.get(operands[2], p.result);
   // An f16 accumulator is rounded once, at the end.
   if (acc_type == ElementType::F16)
@@ -93,19 +112,19 @@ bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
   const unsigned ks = 1u << (s.k - p.shape.k_bits);
   const unsigned a_words = (1u << (p.shape.m_bits + p.shape.k_bits - 5)) >> p.shape.k_pack_bits, b_words = (1u << (p.shape.n_bits + p.shape.k_bits - 5)) >> p.shape.k_pack_bits;
   const unsigned c_regs = 1u << (p.shape.m_bits + p.shape.n_bits - 5);
-  const size_t blocks_a = a.size() / a_words / ks, blocks_b = bb.size() / b_words / ks;  // batch * tiles of this warp
+  const size_t blocks_a = fragments.size(0) / a_words / ks, blocks_b = fragments.size(1) / b_words / ks;  // batch * tiles of this warp
   const size_t blocks_c = c.size() / c_regs;
   // blocks_c = batches * mt * nt, blocks_a = batches * mt, blocks_b = batches * nt.
   const size_t batches = blocks_a * blocks_b / blocks_c, mt = blocks_a / batches, nt = blocks_b / batches;
   for (size_t g = 0; g < batches; ++g)
-    for (size_t y = 0; y < mt; ++y)
-      for (size_t z = 0; z < nt; ++z) {
-        const size_t at = ((g * mt + y) * nt + z) * c_regs;
-        Values part(c.begin() + static_cast<std::ptrdiff_t>(at), c.begin() + static_cast<std::ptrdiff_t>(at + c_regs));
-        for (unsigned k = 0; k < ks; ++k)
-          part = x.d.mma(kind, std::span<Value* const>(a).subspan(((g * mt + y) * ks + k) * a_words, a_words), std::span<Value* const>(bb).subspan(((g * nt + z) * ks + k) * b_words, b_words), part);
-        std::copy(part.begin(), part.end(), c.begin() + static_cast<std::ptrdiff_t>(at));
-      }
+    for (unsigned k = 0; k < ks; ++k)
+      for (size_t y = 0; y < mt; ++y)
+        for (size_t z = 0; z < nt; ++z) {
+          const auto at = static_cast<std::ptrdiff_t>(((g * mt + y) * nt + z) * c_regs);
+          const Values sum = x.d.mma(kind, fragments.get(0, ((g * mt + y) * ks + k) * a_words, a_words), fragments.get(1, ((g * nt + z) * ks + k) * b_words, b_words),
+                                     std::span<Value* const>(c).subspan(static_cast<size_t>(at), c_regs));
+          std::copy(sum.begin(), sum.end(), c.begin() + at);
+        }
   if (acc_type == ElementType::F16)
     for (Value*& v : c) v = convert_float(x.d, ElementType::F32, ElementType::F16, v);
   x.set(r, x.convert(c, acc_type, p.result, x.layout(r), element_bits(x.shape(r))));
