@@ -468,7 +468,7 @@ int run_replay(const std::string& path, LaunchSettings settings, const CommonOpt
   FreedomChoice then;
   if (recorded.schedule) then.schedule = SeedChoice{*recorded.schedule, 0};
   if (recorded.order) then.order = SeedChoice{*recorded.order, 0};
-  then.numerics = recorded.numerics;
+  if (recorded.numerics != Numerics::Exact) then.numerics = recorded.numerics;
   settings.freedom.choice.complete(then);
   if (settings.checks.checks.empty() && settings.checks.undef == none.undef && settings.checks.uninitialised.empty())
     settings.checks = {bundle->options.checks, bundle->options.undef, bundle->options.undef_seed, bundle->options.uninitialised};
