@@ -260,12 +260,16 @@ def make(tilevm):
         atomics = [(f"{m} of {e}", c.add(atomic(m, e))) for m, e in ATOMICS]
         probes = [(label, c.add(text)) for label, text in PROBES.items()]
         # Scalars where the row takes them, else tiles.
-        table = [(op, element, result, c.add(text(0)), c.add(text(16))) for op, element, result, text in table_rows()]
+        # Scalars where the row takes them, else tiles.
+        scalars = [(op, element, result, c.add(text(0)), text) for op, element, result, text in table_rows()]
+        c.run()
+        table = [(op, element, result, name if c.valid(name) else c.add(text(16)), 0 if c.valid(name) else 16) for op, element, result, name, text in scalars]
+        plain = {(result, extent): c.add(probe({"name": "reshape"}, [result], result, {}, extent)) for _, _, result, _, extent in table if result not in UNSTORED}
         c.run()
         corpus = [c.add(path) for path in sorted((ROOT / "tests" / "corpus" / "tileirbc").glob("*.tileirbc"))]
         c.run(["sm_75"])
         ops = {row["name"] for row in json.loads((ROOT / "spec" / "ops.json").read_text())["operations"]}
-        by_suite = [(op, element, c.add(kernel)) for op, element, kernel in suite_rows(ops - {op for op, _, _, scalar, tile in table if c.valid(scalar) or c.valid(tile)})]
+        by_suite = [(op, element, c.add(kernel)) for op, element, kernel in suite_rows(ops - {op for op, _, _, name, _ in table if c.valid(name)})]
         c.run()
 
         refusals = {}
@@ -280,12 +284,9 @@ def make(tilevm):
             return [(label, [cell(label, name, t, word) for t in TARGETS]) for label, name in programs]
 
         cells = []
-        plain = {(result, k): name for op, _, result, *names in table if op == "reshape" for k, name in enumerate(names)}
-        for op, element, result, *names in table:
-            # Scalars where the row takes them, else tiles; what the row's special rules exclude is no type of the operation.
-            k = 0 if c.valid(names[0]) else 1
-            if c.valid(names[k]):
-                cells.append((op, element, [cell(f"{op} of {element}", names[k], t, lambda a, t=t: how(a, None if "f4E2M1FN" in element or result in UNSTORED else c.answer(plain[result, k], t))) for t in TARGETS]))
+        for op, element, result, name, extent in table:
+            if c.valid(name):  # what the row's special rules exclude is no type of the operation
+                cells.append((op, element, [cell(f"{op} of {element}", name, t, lambda a, t=t: how(a, None if "f4E2M1FN" in element or result in UNSTORED else c.answer(plain[result, extent], t))) for t in TARGETS]))
         suite_cells = [(op, element, [cell(f"{op} of {element}", name, t, lambda a: how(a, None)) for t in TARGETS]) for op, element, name in by_suite]
         for _, name in probes:
             c.answer(name, TARGETS[0])
