@@ -2,6 +2,7 @@
 #include "vm/base/numeric.h"
 #include "vm/interp/check_part.h"
 #include "vm/interp/eval.h"
+#include "vm/interp/isa/isa.h"
 
 namespace tile {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 /// True if some element has all bits of `exponent` set: infinity or NaN. One more in the lowest place of the exponent
 /// then carries into the sign: no branch and no comparison, so that this runs as fast as memory is read.
 template <class T>
-bool any_special(const std::byte* p, size_t n, T exponent) {
+[[gnu::always_inline]] inline bool any_special_in(const std::byte* p, size_t n, T exponent) {
   const T* v = reinterpret_cast<const T*>(p);
   const T lowest = static_cast<T>(exponent & (~exponent + 1u)), sign = static_cast<T>(T{1} << (8 * sizeof(T) - 1));
   constexpr size_t kLanes = 64 / sizeof(T);  // independent sums of bits
@@ -22,6 +23,33 @@ bool any_special(const std::byte* p, size_t n, T exponent) {
   T any = 0;
   for (const T one : found) any = static_cast<T>(any | one);
   return (any & sign) != 0;
+}
+
+template <class T>
+bool any_special_plain(const std::byte* p, size_t n, T exponent) {
+  return any_special_in(p, n, exponent);
+}
+#if defined(__x86_64__)
+// For wider vectors: this check reads every float that a launch makes, and with it all that the launch does otherwise fits caches.
+template <class T>
+[[gnu::target("avx2")]] bool any_special_avx2(const std::byte* p, size_t n, T exponent) {
+  return any_special_in(p, n, exponent);
+}
+template <class T>
+[[gnu::target("avx512f,avx512bw,avx512vl")]] bool any_special_avx512(const std::byte* p, size_t n, T exponent) {
+  return any_special_in(p, n, exponent);
+}
+#endif
+template <class T>
+bool any_special(const std::byte* p, size_t n, T exponent) {
+#if defined(__x86_64__)
+  switch (current_isa()) {
+    case Isa::Avx512: return any_special_avx512(p, n, exponent);
+    case Isa::Avx2: return any_special_avx2(p, n, exponent);
+    case Isa::Plain: break;
+  }
+#endif
+  return any_special_plain(p, n, exponent);
 }
 
 bool any_special(ElementType e, const std::byte* p, size_t n) {
