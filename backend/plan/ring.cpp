@@ -127,7 +127,7 @@ class RingFinder {
     // 128 accumulator registers a thread at most, sums of stages among them; two warpgroups where there are rows for both.
     ring.group_bits = ring.p_bits() >= 7 || ring.p_bits() + ring.q_bits() > 14 ? 1 : 0;
     // Of two that alternate each has a tile of its own.
-    if (alternate_ && !ring.promote && ring.p_bits() + ring.q_bits() <= 14 && ring.q_bits() <= 8) ring.group_bits = 0;
+    if (alternate_ && !ring.promote && (!ring.p_registers || in_registers_) && ring.p_bits() + ring.q_bits() <= 14 && ring.q_bits() <= 8) ring.group_bits = 0;
     if (ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > (ring.promote ? 6 : 7) || ring.q_bits() - ring.q_groups() > 8 || ring.q_bits() - ring.q_groups() < 3)
       by_warps(ring);
   }
@@ -473,6 +473,7 @@ class RingFinder {
   bool warps_forced_ = false;           ///< --plan warps=N
   bool alternate_ = false;              ///< warpgroups alternate (KernelPlan::alternate)
   bool one_block_ = false;              ///< --plan blocks=1
+  bool in_registers_ = false;           ///< also with an operand in registers: --plan alternate=on
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
@@ -614,6 +615,7 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
   RingFinder finder(m, f, target, bulk, plan);
   const bool warps_forced = options.plan.contains("warps");
   finder.alternate_ = alternate;
+  finder.in_registers_ = options.choice("alternate") == "on";
   finder.by_warps_only_ = options.choice("mma") == "sync";
   finder.warps_forced_ = warps_forced;
   finder.one_block_ = options.choice("blocks") == "1";
