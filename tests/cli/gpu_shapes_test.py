@@ -81,6 +81,9 @@ def main():
     # What has no tensor map: rows that begin at multiples of 16, 8, 4 and 2 bytes.
     for gaps, policy in (0, "late"), (4, "early"), (2, "late"), (1, "random"):
         work.append(launch(rows["mm_ragged"], "--plan", "tma=off", "--emulate-policy", policy, gaps=gaps))
+    # Loops of loops, one after the other, over tiles and in branches, by copies.
+    for name in "mm_nested", "mm_c2_p1", "mm_two_loops", "mm_lower", "mm_split_f16", "mm_a_permute_b_permute", "mm_skinny_16_b_map":
+        work.append(launch(rows[name], "--plan", "tma=off", "--emulate-policy", "late"))
     # The loops by copies that ask before each product, and those that gather, at their latest.
     for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_f64_64x64x16":
         for policy in "early", "late":
