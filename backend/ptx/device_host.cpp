@@ -225,8 +225,11 @@ class HostDevice final : public DeviceOps, public HopperOps {
     args.insert(args.begin(), {thread_, b.getInt32(site)});
     std::vector<Type*> types;
     for (const Value* v : args) types.push_back(v->getType());
-    auto* made = b.CreateCall(module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), args);
-    made->addFnAttr(llvm::Attribute::Convergent);  // which threads make it must stay as it is
+    auto callee = module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false));
+    // Which threads make it must stay as it is. Both are marked: InstCombine takes the mark off calls of functions without it.
+    llvm::cast<llvm::Function>(callee.getCallee())->addFnAttr(llvm::Attribute::Convergent);
+    auto* made = b.CreateCall(callee, args);
+    made->addFnAttr(llvm::Attribute::Convergent);
     return made;
   }
   void call(const char* name, Values args) { call(name, b.getVoidTy(), std::move(args)); }

@@ -18,9 +18,12 @@ Value* full(Lowering& x, const Ring& r, Value* s) { return x.b.CreateAdd(x.b.Cre
 template <class Ring>
 Value* empty(Lowering& x, const Ring& r, Value* s) { return x.b.CreateAdd(full(x, r, s), x.i32(8 * r.stages)); }
 
+/// Bits of a shared address within its block. Those above hold the number of the block in its cluster.
+inline constexpr uint32_t kSharedAddressBits = 0x3FFFF;
+
 /// First word of a matrix descriptor's address field for a shared address; the other fields come from wgmma_descriptor().
 inline Value* descriptor(Lowering& x, Value* address, uint32_t offset, uint64_t fields) {
-  Value* low = x.b.CreateLShr(x.b.CreateAdd(address, x.i32(offset)), x.i32(4));
+  Value* low = x.b.CreateLShr(x.b.CreateAdd(x.b.CreateAnd(address, x.i32(kSharedAddressBits)), x.i32(offset)), x.i32(4));
   return x.b.CreateOr(x.b.CreateZExt(low, x.b.getInt64Ty()), x.b.getInt64(fields));
 }
 

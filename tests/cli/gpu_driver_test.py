@@ -292,13 +292,14 @@ def with_gpu_part(folder):
     # Clusters as the hint asks, where the grid is a multiple and the device holds one.
     (folder / "clusters.tile").write_text("cuda_tile.module @m { entry @e(%p: tile<ptr<f32>>) optimization_hints=<sm_90 = {num_cta_in_cga = 2}> { return } }\n")
     clusters = ["clusters.tile", "--arg", "ptr:f32[1]=zeros", "--gpu"]
-    for options, env, grid, launched in (([], {}, "6,3", "cuLaunchKernelEx grid 6 3 1 attribute 4 2"), ([], {}, "5,3", "cuLaunchKernel grid 5 3 1"),
-                                         (["--plan", "clusters=off"], {}, "6,3", "cuLaunchKernel grid 6 3 1"), ([], {"FAKE_CUDA_CLUSTERS": 0}, "6,3", "cuLaunchKernel grid 6 3 1")):
+    on = ["--plan", "clusters=on"]
+    for options, env, grid, launched in ((on, {}, "6,3", "cuLaunchKernelEx grid 6 3 1 attribute 4 2"), (on, {}, "5,3", "cuLaunchKernel grid 5 3 1"),
+                                         ([], {}, "6,3", "cuLaunchKernel grid 6 3 1"), (on, {"FAKE_CUDA_CLUSTERS": 0}, "6,3", "cuLaunchKernel grid 6 3 1")):
         result, seen = calls(clusters + options + ["--grid", grid], **env)
         check(f"clusters {options} {env} {grid}", result.returncode == 0 and any(c.startswith(launched) for c in seen), (result.stderr, seen))
         check(f"clusters {options} {env} {grid}: a warning", ("cannot hold 2 blocks" in result.stderr) == bool(env), result.stderr)
-    expect("remark on clusters", run(clusters + ["--emit", "plan", "--remarks"], folder), 0, None, "clusters of 2 blocks along x, as the hint num_cta_in_cga = 2 asks")
-    expect("remark without clusters", run(clusters + ["--emit", "plan", "--remarks", "--plan", "clusters=off"], folder), 0, None, "no clusters, though the hint says num_cta_in_cga = 2; --plan clusters=off")
+    expect("remark on clusters", run(clusters + on + ["--emit", "plan", "--remarks"], folder), 0, None, "clusters of 2 blocks along x, as the hint num_cta_in_cga = 2 asks")
+    expect("remark without clusters", run(clusters + ["--emit", "plan", "--remarks"], folder), 0, None, "no clusters, though the hint says num_cta_in_cga = 2; blocks would share nothing (--plan clusters=on)")
     expect("target", run(launch + ["--target", "sm_100a"], folder), 1, "E0808", "Fake GPU")
     expect("bad target", run(launch + ["--target", "sm_91"], folder), 2, "U0001", "sm_90a")
     expect("bad device word", run(launch[:-1] + ["--gpu=fast"], folder), 2, "U0001")
