@@ -145,4 +145,19 @@ void judge_all(uint64_t stride) {
 
 TEST_CASE("pow and atan2 of f16 and bf16 are the exact values rounded once, for a sample of all pairs") { judge_all(kStride); }
 
+TEST_CASE("powers that lie exactly in the middle between two results go to the even one") {
+  for (const Format& f : kFormats) {
+    Count count;
+    // Middles come from short exponents: all bases with multiples of 1/4 up to 4, and their negatives.
+    for (int quarters = -16; quarters <= 16; ++quarters) {
+      const auto y = static_cast<uint16_t>(encode(f.type, quarters / 4.0));
+      judge(kJudges[0], f, y, kPairs, uint64_t{1} << 16, count);
+    }
+    CAPTURE(info(f.type).name);
+    CHECK(count.pairs.load() == 33 * 65536);
+    CHECK(count.wrong.load() == 0);
+    CHECK(count.unknown.load() == 0);
+  }
+}
+
 TEST_CASE("pow and atan2 of f16 and bf16 are the exact values rounded once, for all pairs" * doctest::skip()) { judge_all(1); }
