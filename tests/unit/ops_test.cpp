@@ -301,7 +301,7 @@ TEST_CASE("rules name operands and results of their row") {
   for (const OpDef& op : op_rows()) {
     CAPTURE(op.name);
     for (const Rule& rule : op.rules) {
-      CHECK((rule.kind == RuleKind::Special) == rule.at.empty());
+      CHECK(between_positions(rule.kind) != rule.at.empty());
       for (const std::string_view name : rule.at)
         CHECK_MESSAGE((operand_index(op, name) >= 0 || result_index(op, name) >= 0), name);
     }

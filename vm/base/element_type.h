@@ -58,6 +58,7 @@ struct ElementSet {
   uint32_t bits = 0;
   constexpr bool has(ElementType t) const { return bits >> static_cast<unsigned>(t) & 1; }
   constexpr ElementSet operator|(ElementSet o) const { return {bits | o.bits}; }
+  constexpr ElementSet operator-(ElementSet o) const { return {bits & ~o.bits}; }
   constexpr bool operator==(const ElementSet&) const = default;
 };
 constexpr ElementSet set_of(ElementType t) { return {1u << static_cast<unsigned>(t)}; }

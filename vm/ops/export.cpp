@@ -164,6 +164,32 @@ const char* rule_word(RuleKind kind) {
       return "different element types";
     case RuleKind::ViewTile:
       return "view and the tile that it selects";
+    case RuleKind::FloatModifiers:
+      return "approx, full and flush_to_zero need f32";
+    case RuleKind::HandsOver:
+      return "what the parent takes";
+    case RuleKind::Combines:
+      return "operands, results, identities and body of a reduction";
+    case RuleKind::Slices:
+      return "parts of equal shape";
+    case RuleKind::PackedBits:
+      return "vectors of equally many bits";
+    case RuleKind::Product:
+      return "M x K, K x N, M x N, and an accumulator for the sides";
+    case RuleKind::SeveralTokens:
+      return "two or more";
+    case RuleKind::NotMulticast:
+      return "not multicast";
+    case RuleKind::Multicast:
+      return "a partition view of multicast memory";
+    case RuleKind::ModeFitsElement:
+      return "a mode for the element type";
+    case RuleKind::MakesView:
+      return "a view of the operand";
+    case RuleKind::OnePerDimension:
+      return "a result for each dimension, of one type";
+    case RuleKind::Indices:
+      return "an index for each dimension of the view";
     case RuleKind::Special:
       return "special";
   }
@@ -293,7 +319,7 @@ std::string op_markdown(const OpDef& op) {
   std::vector<std::string> rules;
   for (const Rule& r : op.rules)
     if (r.kind != RuleKind::Special)
-      rules.push_back(std::string(rule_word(r.kind)) + " (" + joined(rule_names(r), ", ") + ")");
+      rules.push_back(std::string(rule_word(r.kind)) + (r.at.empty() ? "" : " (" + joined(rule_names(r), ", ") + ")"));
   if (!rules.empty()) out += "Types: " + joined(rules, "; ") + ".\n\n";
   return out;
 }

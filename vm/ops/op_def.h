@@ -85,8 +85,24 @@ enum class RuleKind : uint8_t {
   SplatTo,       ///< same rank, each extent of the first is 1 or that of the second
   DifferentType, ///< element types differ
   ViewTile,      ///< first is a view, the second the tile that it selects
-  Special,       ///< a hand-written rule of the validator, one per operation
+  // Of the whole operation, without positions. Each is shared by operations of a kind.
+  FloatModifiers,   ///< approx, full and flush_to_zero need f32
+  HandsOver,        ///< a terminator gives what its parent takes; return nothing
+  Combines,         ///< operands, results, identities and body of a reduction belong together
+  Slices,           ///< the smaller tile is one of the equal parts of the larger one, which the indices name
+  PackedBits,       ///< vectors of equally many bits, of different widths
+  Product,          ///< M x K, K x N and M x N, and the accumulator's element type for that of the sides
+  SeveralTokens,    ///< two or more
+  NotMulticast,     ///< pointers or view are not multicast
+  Multicast,        ///< a partition view of multicast memory, its indices, and the reduction for its element type
+  ModeFitsElement,  ///< the mode of an atomic operation is one for its element type
+  MakesView,        ///< the result is a view of the operation's kind, of the operand
+  OnePerDimension,  ///< as many results as dimensions, of one type
+  Indices,          ///< an index for each dimension of the view
+  Special,          ///< a hand-written rule of this operation alone
 };
+/// Whether a rule says something of positions that it names.
+[[nodiscard]] constexpr bool between_positions(RuleKind kind) { return kind < RuleKind::FloatModifiers; }
 struct Rule {
   RuleKind kind = RuleKind::SameType;
   List<std::string_view, 5> at;

@@ -104,9 +104,9 @@ std::optional<Ids> Generator::choose_attrs(const OpDef& row) {
   return out;
 }
 
-// What a special rule of the validator says of element types and attributes is asked of the validator itself.
+// What a rule of the whole operation says of element types and attributes is asked of the validator itself.
 bool Generator::legal(const OpDef& row, const std::vector<ElementType>& elements, const Ids& attrs) {
-  if (std::none_of(row.rules.begin(), row.rules.end(), [](const Rule& r) { return r.kind == RuleKind::Special; }))
+  if (std::none_of(row.rules.begin(), row.rules.end(), [](const Rule& r) { return !between_positions(r.kind); }))
     return true;
   static std::mutex mutex;
   static std::map<std::vector<uint32_t>, bool> known;

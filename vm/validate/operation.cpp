@@ -303,7 +303,8 @@ void Checker::check_operation(InstId i) {
   check_attributes();
   check_ordering();
   check_rules();
-  if (row->special && !wrong_) row->special(*this);
+  if (!wrong_)
+    for (uint8_t k = 0; k < row->whole_count; ++k) row->whole[k](*this);
   check_scope(i);
 }
 

@@ -1,6 +1,7 @@
 // Resolves the rules of all rows to positions.
 #include "vm/validate/row_facts.h"
 
+#include <iterator>
 #include <vector>
 
 #include "vm/base/check.h"
@@ -30,9 +31,11 @@ RowFacts resolve(const OpDef& def) {
   facts.rounding = static_cast<int8_t>(attr_index(def, "rounding_mode"));
   facts.flush = static_cast<int8_t>(attr_index(def, "flush_to_zero"));
   for (const Rule& rule : def.rules) {
-    if (rule.kind == RuleKind::Special) {
-      facts.special = special_rule(static_cast<Opcode>(def.code));
-      TILE_CHECK(facts.special != nullptr);
+    if (!between_positions(rule.kind)) {
+      TILE_CHECK(facts.whole_count < std::size(facts.whole));
+      facts.whole[facts.whole_count] = operation_rule(rule.kind, static_cast<Opcode>(def.code));
+      TILE_CHECK(facts.whole[facts.whole_count] != nullptr);
+      ++facts.whole_count;
       continue;
     }
     RowRule& out = facts.rules[facts.rule_count++];

@@ -9,10 +9,12 @@ namespace tile::validation {
 
 class Checker;
 
-/// A hand-written rule; runs only for operations in which nothing else is wrong.
-using SpecialRule = void (*)(Checker&);
-/// The special rule of an operation; nullptr if it has none.
-[[nodiscard]] SpecialRule special_rule(Opcode op);
+/// A rule of a whole operation; runs only for operations in which no rule between positions is broken.
+using OperationRule = void (*)(Checker&);
+/// The hand-written rule of an operation; nullptr if it has none.
+[[nodiscard]] OperationRule special_rule(Opcode op);
+/// What stands behind a kind of rule that is not between positions.
+[[nodiscard]] OperationRule operation_rule(RuleKind kind, Opcode op);
 
 /// An operand group or a result of a row.
 struct Position {
@@ -34,7 +36,8 @@ struct RowFacts {
   int8_t ordering = -1, scope = -1, rounding = -1, flush = -1;  ///< attributes by index
   uint8_t rule_count = 0;
   RowRule rules[5];
-  SpecialRule special = nullptr;
+  uint8_t whole_count = 0;
+  OperationRule whole[2] = {};
 };
 
 /// Facts of an operation. The table is made on first use; thread safe.

@@ -1,78 +1,52 @@
-// Which hand-written rule belongs to which operation.
+// Which rule of whole operations belongs to which word of the rows, and the hand-written ones of single operations.
 #include "vm/validate/special.h"
+
+#include <iterator>
 
 namespace tile::validation {
 namespace {
 
 struct Entry {
   Opcode op;
-  SpecialRule rule;
+  OperationRule rule;
 };
 constexpr Entry kSpecial[] = {
     {Opcode::For, check_for},
     {Opcode::Loop, check_loop},
     {Opcode::If, check_if},
-    {Opcode::Break, check_terminator},
-    {Opcode::Continue, check_terminator},
-    {Opcode::Yield, check_terminator},
-    {Opcode::Return, check_return},
-    {Opcode::Reduce, check_combine},
-    {Opcode::Scan, check_combine},
     {Opcode::DivI, check_divi},
-    {Opcode::AddF, check_float_modifiers},
-    {Opcode::SubF, check_float_modifiers},
-    {Opcode::MulF, check_float_modifiers},
-    {Opcode::DivF, check_float_modifiers},
-    {Opcode::Fma, check_float_modifiers},
-    {Opcode::MaxF, check_float_modifiers},
-    {Opcode::MinF, check_float_modifiers},
-    {Opcode::TanH, check_float_modifiers},
-    {Opcode::Exp, check_float_modifiers},
-    {Opcode::Exp2, check_float_modifiers},
-    {Opcode::Rsqrt, check_float_modifiers},
-    {Opcode::Sqrt, check_float_modifiers},
     {Opcode::FToF, check_ftof},
-    {Opcode::IToF, check_itof},
     {Opcode::Constant, check_constant},
     {Opcode::Iota, check_iota},
     {Opcode::Permute, check_permute},
     {Opcode::Cat, check_cat},
-    {Opcode::Extract, check_extract},
-    {Opcode::Insert, check_insert},
-    {Opcode::Pack, check_pack},
-    {Opcode::Unpack, check_pack},
     {Opcode::GetGlobal, check_get_global},
     {Opcode::Assume, check_assume},
-    {Opcode::MmaF, check_mma},
-    {Opcode::MmaI, check_mma},
     {Opcode::MmaFScaled, check_mma_scaled},
-    {Opcode::JoinTokens, check_join_tokens},
-    {Opcode::LoadPtrTko, check_pointer_access},
-    {Opcode::StorePtrTko, check_pointer_access},
-    {Opcode::AtomicCASTko, check_pointer_access},
-    {Opcode::AtomicRMWTko, check_atomic_rmw},
     {Opcode::Alloca, check_alloca},
     {Opcode::PrintTko, check_print},
     {Opcode::MakeTensorView, check_make_tensor_view},
-    {Opcode::MakePartitionView, check_make_view},
-    {Opcode::MakeStridedView, check_make_view},
-    {Opcode::MakeGatherScatterView, check_make_view},
-    {Opcode::GetTensorShape, check_get_shape},
-    {Opcode::GetIndexSpaceShape, check_get_shape},
-    {Opcode::LoadViewTko, check_view_access},
-    {Opcode::StoreViewTko, check_view_access},
     {Opcode::AtomicRedViewTko, check_atomic_red_view},
-    {Opcode::MultimemLoadReduceViewTko, check_multimem},
-    {Opcode::MultimemReduceViewTko, check_multimem},
-    {Opcode::MultimemStoreViewTko, check_multimem},
 };
+
+/// In the order of RuleKind, from the first one of whole operations.
+constexpr OperationRule kShared[] = {
+    check_float_modifiers, check_terminator, check_combine,   check_slice,           check_pack,     check_mma,    check_join_tokens,
+    check_not_multicast,   check_multimem,   check_mode_fits, check_make_view,       check_get_shape, check_view_indices,
+};
+static_assert(std::size(kShared) == static_cast<size_t>(RuleKind::Special) - static_cast<size_t>(RuleKind::FloatModifiers));
 
 }  // namespace
 
-SpecialRule special_rule(Opcode op) {
+OperationRule special_rule(Opcode op) {
   for (const Entry& e : kSpecial)
     if (e.op == op) return e.rule;
   return nullptr;
+}
+
+OperationRule operation_rule(RuleKind kind, Opcode op) {
+  if (kind == RuleKind::Special) return special_rule(op);
+  return kShared[static_cast<size_t>(kind) - static_cast<size_t>(RuleKind::FloatModifiers)];
 }
 
 }  // namespace tile::validation

@@ -100,10 +100,4 @@ void check_ftof(Checker& c) {
                "rounding_mode is " + word_of(mode) + ", expected " + words_of(modes) + " (from " + pair + ")");
 }
 
-void check_itof(Checker& c) {
-  if (c.result().element == ElementType::F8E8M0FNU)
-    c.error_result(Code::E0502, 0, "to has element type f8E8M0FNU, expected another float type",
-                   "convert to f32 first, then use ftof with rounding<zero> or rounding<positive_inf>");
-}
-
 }  // namespace tile::validation

@@ -20,12 +20,18 @@ void check_join_tokens(Checker& c) {
   if (c.count(0) < 2) c.error(Code::E0507, "has " + counted(c.count(0), "token") + ", expected at least 2");
 }
 
-void check_pointer_access(Checker& c) {
-  if (c.m.types.get(c.type(0).inner).ptr_attr == kMulticast)
+void check_not_multicast(Checker& c) {
+  if (const int view = operand_index(c.def(), "view"); view >= 0) {
+    const size_t group = static_cast<size_t>(view);
+    if (c.m.types.get(c.type(group).inner).ptr_attr == kMulticast)
+      c.error_operand(Code::E0506, group, 0, "view is multicast, expected another one",
+                      "multicast views take multimem operations");
+  } else if (c.m.types.get(c.type(0).inner).ptr_attr == kMulticast) {
     c.error_operand(Code::E0506, 0, 0,
                     std::string(c.def().operands[0].name) + " has type " + c.type_text(c.type_id(0)) +
                         ", expected pointers that are not multicast",
                     "ptr_to_ptr changes the attribute");
+  }
 }
 
 void check_mode(Checker& c, size_t group) {
@@ -38,8 +44,7 @@ void check_mode(Checker& c, size_t group) {
                  m == 3 && kBaseFloat.has(c.type(group).element) ? "addf adds floats" : "");
 }
 
-void check_atomic_rmw(Checker& c) {
-  check_pointer_access(c);
+void check_mode_fits(Checker& c) {
   check_mode(c, c.group("arg"));
 }
 

@@ -24,7 +24,7 @@ struct Slice {
   bool small_is_result;
 };
 
-void check_slice(Checker& c, const Slice& s) {
+void compare_slice(Checker& c, const Slice& s) {
   const auto fail = [&](const std::string& what) {
     if (s.small_is_result)
       c.error_result(Code::E0503, 0, what);
@@ -189,11 +189,11 @@ void check_cat(Checker& c) {
   }
 }
 
-void check_extract(Checker& c) {
-  check_slice(c, {c.result(), c.type(0), "result", "source", true});
-}
-void check_insert(Checker& c) {
-  check_slice(c, {c.type(0), c.type(1), "source", "destination", false});
+void check_slice(Checker& c) {
+  if (operand_index(c.def(), "destination") >= 0)
+    compare_slice(c, {c.type(0), c.type(1), "source", "destination", false});
+  else
+    compare_slice(c, {c.result(), c.type(0), "result", "source", true});
 }
 
 void check_pack(Checker& c) {

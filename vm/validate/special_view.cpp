@@ -49,12 +49,6 @@ void check_indices(Checker& c, size_t view, bool one_type) {
   }
 }
 
-void check_not_multicast(Checker& c, size_t view) {
-  if (tensor_view_of(c, view).ptr_attr == kMulticast)
-    c.error_operand(Code::E0506, view, 0, "view is multicast, expected another one",
-                    "multicast views take multimem operations");
-}
-
 }  // namespace
 
 void check_make_tensor_view(Checker& c) {
@@ -118,10 +112,8 @@ void check_get_shape(Checker& c) {
                          c.type_text(c.result_id(0)) + " (the type of result 0)");
 }
 
-void check_view_access(Checker& c) {
-  const size_t view = c.group("view");
-  check_not_multicast(c, view);
-  check_indices(c, view, true);
+void check_view_indices(Checker& c) {
+  check_indices(c, c.group("view"), true);
 }
 
 void check_atomic_red_view(Checker& c) {
@@ -131,7 +123,7 @@ void check_atomic_red_view(Checker& c) {
     return c.error_operand(
         Code::E0506, view, 0,
         "view has type " + c.type_text(c.type_id(view)) + ", expected a partition_view or strided_view");
-  check_not_multicast(c, view);
+  check_not_multicast(c);
   check_indices(c, view, false);
   check_mode(c, c.group("value"));
 }
