@@ -21,15 +21,21 @@ CODE = re.compile(r"Code::(\w+)")
 CALL = re.compile(r"(?<![\w:])(?:c\.|diags\.)?(" + "|".join(sorted(CALLS, key=len, reverse=True)) + r")([({])")
 
 
+def end_of_literal(text, at):
+    """The index of the quote that ends the literal which begins at `at`."""
+    i = at + 1
+    while text[i] != text[at]:
+        i += 2 if text[i] == "\\" else 1
+    return i
+
+
 def split_top(text, separator):
     """Parts of `text` between separators that stand outside of brackets and literals."""
     parts, depth, start, i = [], 0, 0, 0
     while i < len(text):
         ch = text[i]
         if ch in "\"'":
-            i += 1
-            while text[i] != ch:
-                i += 2 if text[i] == "\\" else 1
+            i = end_of_literal(text, i)
         elif ch in "([{":
             depth += 1
         elif ch in ")]}":
@@ -50,9 +56,7 @@ def closing(text, at):
     while True:
         ch = text[i]
         if ch in "\"'":
-            i += 1
-            while text[i] != ch:
-                i += 2 if text[i] == "\\" else 1
+            i = end_of_literal(text, i)
         elif ch in "([{":
             depth += 1
         elif ch in ")]}":
