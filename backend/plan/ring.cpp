@@ -595,7 +595,7 @@ void plan_copies(const Module& m, const Function& f, const Target& target, const
     large = large || (!r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits > 6);
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
   }
-  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2);
+  const uint32_t stores = std::min(store_bytes(m, f, plan) << (plan.alternate ? 1 : 0), RingPlan::kSharedBytes / 2);
   const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
   if (!sync && target.wgmma() && roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
     const auto apart = plan.rings;
@@ -685,11 +685,11 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
     plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
     plan.rings.emplace(i, *std::move(ring));
   }
+  plan.alternate = alternate && plan.rings.size() == 1 && !plan.rings.begin()->second.sync && plan.rings.begin()->second.group_bits == 0;
   if (!bulk) {
     plan_copies(m, f, target, options, plan);
     return;
   }
-  plan.alternate = alternate && plan.rings.size() == 1 && !plan.rings.begin()->second.sync && plan.rings.begin()->second.group_bits == 0;
   plan_stores(m, f, options, plan);
   plan_occupancy(m, f, options, plan);
   plan_stream_resources(m, f, options, plan);
@@ -721,7 +721,19 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !options.plan.contains("warps");
   if (!bulk && !target.cp_async()) return;
   // Loops that bulk copies cannot feed have rings of cp.async where no loop of the kernel can be fed by them.
-  if (bulk && copies_only(m, f, target, options, plan, why)) return find_rings(m, f, target, options, false, false, plan, why);
+  if (bulk && copies_only(m, f, target, options, plan, why)) {
+    if (plan.loops && may_alternate(m, f, options, plan)) {
+      KernelPlan tried = plan;
+      std::map<InstId, std::string> reasons = why;
+      find_rings(m, f, target, options, false, true, tried, reasons);
+      if (tried.alternate && tried.roles) {
+        plan = std::move(tried);
+        why = std::move(reasons);
+        return;
+      }
+    }
+    return find_rings(m, f, target, options, false, false, plan, why);
+  }
   if (bulk && may_alternate(m, f, options, plan)) {
     KernelPlan tried = plan;
     std::map<InstId, std::string> reasons = why;

@@ -32,7 +32,8 @@ Access sums_access(Lowering& x, const PointerLoad& p, ElementType e, std::span<c
   Access a;
   a.element = e;
   Values thread;
-  for (size_t k = 0; k < shape.size(); ++k) thread.push_back(x.thread_coordinate(l, shape, k));
+  // In a loop over blocks nothing of this shall be held in registers while products run.
+  for (size_t k = 0; k < shape.size(); ++k) thread.push_back(x.d.opaque(x.thread_coordinate(l, shape, k)));
   /// The sum of start and what each coordinate adds.
   const auto at = [&](const AffineTile& t, unsigned reg) {
     Value* sum = number(t.start, t.bits);
