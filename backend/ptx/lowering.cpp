@@ -137,7 +137,15 @@ bool Lowering::every_block() {
     b.SetInsertPoint(run);
   }
   pending_ = left_by(f.regions[0]);
+  Value* const same[] = {thread_, lane_, warp_};
+  if (turn_scratch_ && consuming_) {
+    // What follows a product is computed from these; done once for all blocks, it would be held in registers while products run.
+    thread_ = d.opaque(thread_);
+    lane_ = b.CreateAnd(thread_, i32(31));
+    warp_ = b.CreateLShr(thread_, i32(5));
+  }
   if (!whole()) return false;
+  thread_ = same[0], lane_ = same[1], warp_ = same[2];
   b.SetInsertPoint(latch_);
   d.poll();
   if (turn_) store(mine, b.CreateXor(load(mine), i32(1)));
