@@ -235,7 +235,8 @@ class Planner {
       p.unit = MmaUnit::Group;
       p.name = "wgmma m64n" + std::to_string(1u << (ring.q_bits() - ring.q_groups())) + "k" + std::to_string(32 / ring.element_bytes) +
                (ring.swapped ? " of the transposed product" : "") + (ring.p_registers ? " with an operand in registers" : "") +
-               (ring.promote ? ", sums of each stage added in f32" : "") + " from a ring of " + std::to_string(ring.stages) + " stages" + (ring.copies ? " by cp.async" : "");
+               (ring.promote ? ", sums of each stage added in f32" : "") + " from a ring of " + std::to_string(ring.stages) + " stages" + (ring.copies ? " by cp.async" : "") +
+               (plan_.copying_producer() ? " of a producer" : "");
       if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end()) p.why = "no bulk copies: " + it->second;
       p.result = ring.wgmma_layout();
       assign(f_.result(i), p.result);
