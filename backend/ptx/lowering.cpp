@@ -184,6 +184,18 @@ bool Lowering::region(const Region& r, bool* ended) {
 }
 
 bool Lowering::instruction(InstId i, bool* ended) {
+  const bool loop = f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop;
+  const uint64_t moved = std::exchange(moved_here_, 0);
+  const InstId around = std::exchange(loop_here_, loop ? i : loop_here_);
+  if (loop) moved_[i];
+  const bool done = emit(i, ended);
+  loop_here_ = around;
+  if (uint64_t& most = moved_[around][i]; most < moved_here_) most = moved_here_;
+  moved_here_ = moved;
+  return done;
+}
+
+bool Lowering::emit(InstId i, bool* ended) {
   const Opcode op = f.insts[i].op;
   if (stream_ && std::find(stream_->skipped.begin(), stream_->skipped.end(), i) != stream_->skipped.end()) return true;
   if (is_elementwise(op)) {
@@ -390,7 +402,18 @@ Value* Lowering::owner(const Layout& l) {
 
 // --- shared memory ---
 
+std::vector<Remark> Lowering::take_remarks() {
+  for (const auto& [loop, operations] : moved_) {
+    if (loop == kNone) continue;
+    uint64_t bytes = 0;
+    for (const auto& [i, moved] : operations) bytes += moved;
+    remarks_.push_back({loop, std::to_string(bytes) + " bytes a trip through scratch space", bytes == 0 ? "" : "layouts, or sums over warps, that meet in its body differ"});
+  }
+  return std::move(remarks_);
+}
+
 Value* Lowering::scratch(uint32_t bytes) {
+  moved_here_ += bytes;
   // The body of a streamed loop uses the scratch space while stages are in flight, and a producer keeps them in flight always. Left operands
   // lie behind the stages.
   const uint32_t end = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
@@ -405,6 +428,7 @@ Value* Lowering::scratch(uint32_t bytes) {
 }
 
 Value* Lowering::warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps) {
+  moved_here_ += bytes;
   alternation_fails_ = plan.alternate;
   if (!warp_base_) {
     llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();

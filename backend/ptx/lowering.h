@@ -27,7 +27,8 @@ class Lowering {
   /// Emits the whole kernel. False after an error.
   [[nodiscard]] bool run(const std::string& symbol);
   [[nodiscard]] uint32_t shared_bytes() const { return shared_bytes_; }
-  [[nodiscard]] std::vector<Remark> take_remarks() { return std::move(remarks_); }
+  /// Those of the operations, and for each loop how much its body moves through scratch space.
+  [[nodiscard]] std::vector<Remark> take_remarks();
 
   DeviceOps& d;
   llvm::IRBuilder<>& b;
@@ -180,6 +181,7 @@ class Lowering {
  private:
   friend bool lower_control(Lowering&, InstId);
   bool instruction(InstId i, bool* ended);
+  bool emit(InstId i, bool* ended);  ///< what instruction() does, without its accounts
   Values broadcast(ValueId source, std::span<const int64_t> from, std::span<const int64_t> to, const Layout& l);
   Values rematerialise(ValueId v, const Layout& l, bool* done);
 
@@ -228,6 +230,11 @@ class Lowering {
   /// Whether writes of store i never meet, in whatever iterations they are, unless one thread makes them.
   [[nodiscard]] bool writes_apart(InstId i) const;
   std::vector<Remark> remarks_;
+  // Bytes that operations write to scratch space, to be read by other threads: by the innermost loop around them, and by operation, since a
+  // body may be in the code more than once.
+  std::map<InstId, std::map<InstId, uint64_t>> moved_;
+  uint64_t moved_here_ = 0;                ///< by the operation that is being emitted
+  InstId loop_here_ = kNone;               ///< around it
 
   friend bool lower_bulk_store(Lowering&, InstId, const StorePlan&);
   friend void start_rings(Lowering&);
