@@ -407,7 +407,7 @@ std::vector<Remark> Lowering::take_remarks() {
     if (loop == kNone) continue;
     uint64_t bytes = 0;
     for (const auto& [i, moved] : operations) bytes += moved;
-    remarks_.push_back({loop, std::to_string(bytes) + " bytes a trip through scratch space", bytes == 0 ? "" : "layouts, or sums over warps, that meet in its body differ"});
+    remarks_.push_back({loop, std::to_string(bytes) + " bytes a trip through scratch space", bytes == 0 ? "" : "where threads exchange tiles whose layouts differ, operands of products, sums over warps"});
   }
   return std::move(remarks_);
 }
