@@ -203,6 +203,8 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.target = target.name;
   k.threads = result.plan.block_threads();
   k.plan = result.plan.print(*module, entry);
+  k.cluster = cluster_of(hinted_cluster(*module, entry, target), options, k.remarks);
+  device->clusters = k.cluster > 1;
   Lowering lowering(*device, *module, entry, result.plan, diags);
   k.linear_grid = lowering.linear_grid = options.choice("grid") == "linear";
   k.loops = result.plan.loops;
@@ -220,7 +222,6 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.shared_bytes = lowering.shared_bytes();
   k.local_bytes_per_block = lowering.local.bytes;
   k.maps = result.plan.maps;
-  k.cluster = cluster_of(hinted_cluster(*module, entry, target), options, k.remarks);
   k.remarks.insert(k.remarks.end(), result.plan.remarks.begin(), result.plan.remarks.end());
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
   *apart = !lowering.alternation_fails();

@@ -84,6 +84,9 @@ def main():
     # Loops of loops, one after the other, over tiles and in branches, by copies.
     for name in "mm_nested", "mm_c2_p1", "mm_two_loops", "mm_lower", "mm_split_f16", "mm_a_permute_b_permute", "mm_skinny_16_b_map":
         work.append(launch(rows[name], "--plan", "tma=off", "--emulate-policy", "late"))
+    # Blocks of clusters, whose shared addresses hold the number of the block.
+    for name in "mm_c2_p0", "mm_c2_p1":
+        work.append(launch(rows[name], "--plan", "clusters=on"))
     # The loops by copies that ask before each product, and those that gather, at their latest.
     for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_f64_64x64x16":
         for policy in "early", "late":
