@@ -57,6 +57,11 @@ struct RingPlan {
     [[nodiscard]] unsigned swizzle() const { return row_bytes == 128 ? 3 : row_bytes == 64 ? 2 : 1; }
   };
   InstId loop = kNone, mma = kNone;
+  /// A product outside of such loops: `loop` is the product itself, and its K is cut into `trips` stages.
+  bool single = false;
+  unsigned trips = 0;
+  /// Of a single product: its left operand comes through registers, in the layout of an accumulator; `a` is unused.
+  bool a_registers = false;
   unsigned carried = 0;               ///< position of the accumulator among the loop's carried values
   ValueId condition = kNone;          ///< of cp.async and wgmma: trips where this is false have no product
   bool copies = false;                ///< stages are filled by cp.async of all threads instead of bulk copies
@@ -158,7 +163,8 @@ struct KernelPlan {
   unsigned warp_bits = 2;                 ///< log2 of the warps of a block
   std::vector<Layout> layout;             ///< by ValueId; tiles only
   std::map<InstId, MmaPlan> mma;
-  std::map<InstId, RingPlan> rings;       ///< by loop
+  std::map<InstId, RingPlan> rings;       ///< by loop, or by product where it stands in none
+  std::vector<InstId> staged;             ///< loads of products outside of loops, which bulk copies make, and what leads from these to the products
   std::map<InstId, StreamPlan> streams;   ///< by loop
   std::vector<TensorMapSpec> maps;
   std::map<InstId, std::vector<AheadLoad>> ahead;  ///< by loop

@@ -22,7 +22,8 @@ class RoleFinder {
     for (const auto& [loop, ring] : plan_.rings) {
       // The producer is ahead by whole runs of a loop, so that several must share one ring: their stages lie in the same place.
       if (ring.sync || ring.barriers != plan_.rings.begin()->second.barriers) return std::nullopt;
-      loads[loop] = {ring.a.load, ring.b.load};
+      loads[loop] = {ring.b.load};
+      if (!ring.a_registers) loads[loop].push_back(ring.a.load);
     }
     // Streams may be several if they share one ring of stages and barriers.
     for (const auto& [loop, stream] : plan_.streams) {
@@ -36,10 +37,10 @@ class RoleFinder {
     }
     for (const auto& [loop, of_loop] : loads) {
       roles_.insts[loop] = true;
-      const auto operands = f_.operands(loop);
-      for (size_t k = 0; k < 3; ++k)
-        if (!need(operands[k])) return std::nullopt;
-      inside_ = loop;
+      const bool is_loop = f_.insts[loop].op == Opcode::For;
+      for (size_t k = 0; k < 3 && is_loop; ++k)
+        if (!need(f_.operands(loop)[k])) return std::nullopt;
+      inside_ = is_loop ? loop : kNone;
       for (const InstId load : of_loop)
         for (const ValueId v : f_.group(load, 1))
           if (!need(v)) return std::nullopt;

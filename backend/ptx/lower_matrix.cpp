@@ -239,7 +239,10 @@ bool lower_fma(Lowering& x, InstId i) {
 
 bool lower_matrix(Lowering& x, InstId i) {
   const MmaPlan& p = x.plan.mma.at(i);
-  if (p.unit == MmaUnit::Group) return lower_stream_product(x, i);
+  if (p.unit == MmaUnit::Group) {
+    const auto it = x.plan.rings.find(i);
+    return it != x.plan.rings.end() ? lower_single(x, i, it->second) : lower_stream_product(x, i);
+  }
   return p.unit == MmaUnit::Sync ? lower_sync(x, i, p) : lower_fma(x, i);
 }
 

@@ -178,11 +178,15 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   RingRun run{base, trips.count, producer, issue, {}};
   const Layout& l = x.plan.mma.at(r.mma).result;
   if (x.plan.alternate) {
-    // A warpgroup begins when all stages of the other have been full: before, a wait for a stage could see the round before last.
+    // A warpgroup begins when all stages of the other have been full, those of products behind the loop among them: before, a wait for a stage could
+    // see the round before last.
     HopperOps& h = *hopper_ops(x.d);
     Value* turn = x.consumer_group();
     h.named_barrier(b.CreateAdd(turn, x.i32(kTurnBarrier)), 2 * x.plan.threads());
-    run.last_issued = [&x, &h, turn] { h.named_barrier_arrive(x.b.CreateSub(x.i32(kTurnBarrier + 1), turn), 2 * x.plan.threads()); };
+    run.last_issued = [&x, &h, turn, i, end = b.CreateAdd(base, trips.count)] {
+      await_singles(x, i, end);
+      h.named_barrier_arrive(x.b.CreateSub(x.i32(kTurnBarrier + 1), turn), 2 * x.plan.threads());
+    };
   }
   const Values out = r.sync ? multiply_by_warp(x, r, run, operands[3 + r.carried]) : multiply_by_group(x, r, run, operands[3 + r.carried]);
   x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));

@@ -343,10 +343,7 @@ class StreamRun {
     store_carried(x_, accumulator, carried_[r_.late_carried], x_.get(result, x_.layout(accumulator)));
   }
 
-  Value* pair(Value* low, Value* high) {
-    const auto bits = [&](Value* v) { return b_.CreateZExt(b_.CreateBitCast(v, b_.getInt16Ty()), b_.getInt32Ty()); };
-    return b_.CreateOr(bits(low), b_.CreateShl(bits(high), 16));
-  }
+  Value* pair(Value* low, Value* high) { return pair_of(x_, low, high); }
 
   /// Issues a product from the stage at hand.
   Issued issue(InstId i) {

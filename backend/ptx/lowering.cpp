@@ -197,6 +197,7 @@ bool Lowering::instruction(InstId i, bool* ended) {
 
 bool Lowering::emit(InstId i, bool* ended) {
   const Opcode op = f.insts[i].op;
+  if (std::binary_search(plan.staged.begin(), plan.staged.end(), i)) return true;
   if (stream_ && std::find(stream_->skipped.begin(), stream_->skipped.end(), i) != stream_->skipped.end()) return true;
   if (is_elementwise(op)) {
     const ValueId r = f.result(i);

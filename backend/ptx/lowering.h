@@ -240,6 +240,7 @@ class Lowering {
   friend void start_rings(Lowering&);
   friend bool lower_copy_ring(Lowering&, InstId, const RingPlan&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
+  friend bool lower_single(Lowering&, InstId, const RingPlan&);
   friend class StreamRun;
   friend bool lower_stream_product(Lowering&, InstId);
   const StreamPlan* stream_ = nullptr;    ///< of the loop whose body is being emitted
@@ -291,6 +292,7 @@ bool lower_stream_product(Lowering&, InstId);
 void write_left(Lowering&, ValueId);      ///< a left operand of streams, just made, into its place in shared memory
 bool lower_copy_ring(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of cp.async
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
+bool lower_single(Lowering&, InstId, const RingPlan&);     ///< a product outside of loops
 void start_rings(Lowering&);              ///< their counters, at the start of the kernel
 void prepare_rings(Lowering&);            ///< their mbarriers
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled
