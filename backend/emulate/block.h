@@ -28,7 +28,8 @@ struct Block;
   X(Start, "start") X(Poll, "loop") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared")         \
   X(LoadGlobal, "load global") X(StoreGlobal, "store global") X(Atomic, "atomic") X(Fence, "fence")             \
   X(Barrier, "barrier") X(Shuffle, "shuffle") X(Vote, "vote") X(CpAsync, "cp.async")                            \
-  X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(Ldmatrix, "ldmatrix") X(Mma, "mma")     \
+  X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(CpAsyncArrive, "cp.async arrive")       \
+  X(Ldmatrix, "ldmatrix") X(Mma, "mma")                                                                         \
   X(WarpSync, "warp barrier") X(Uniform, "uniform value") X(Stmatrix, "stmatrix")                               \
   X(NamedBarrier, "named barrier") X(MbarrierInit, "mbarrier init") X(MbarrierArrive, "mbarrier arrive")        \
   X(MbarrierWait, "mbarrier wait") X(FenceAsync, "proxy fence") X(TmaLoad, "bulk load")                         \
@@ -58,6 +59,12 @@ struct CpAsyncCopy {
   bool copied;
 };
 
+/// An arrival of a thread at an mbarrier that happens when the copies which the thread started before are done.
+struct CpAsyncArrival {
+  uint32_t mbarrier, phase, site;
+  std::vector<CpAsyncCopy> copies;                    ///< those that no earlier arrival waits for
+};
+
 struct Thread {
   Block* block = nullptr;
   uint32_t id = 0;                                    ///< in the cluster: blocks one behind the other
@@ -73,7 +80,8 @@ struct Thread {
   bool done = false;
   boost::context::detail::fcontext_t context = nullptr;
   uint32_t cp_committed = 0;                          ///< groups
-  std::vector<CpAsyncCopy> copies;                    ///< not yet waited for, oldest first
+  std::vector<CpAsyncCopy> copies;                    ///< not yet waited for, oldest first; without those of `arrivals`
+  std::deque<CpAsyncArrival> arrivals;                ///< still to come, oldest first
   uint32_t wait_for = 0, wait_phase = 0;              ///< number of the mbarrier or named barrier, for reports
   // wgmma: groups committed and waited for; an instruction issued since the last commit; no accumulator touched since
   // the last fence.
@@ -373,8 +381,9 @@ struct Block {
   void bad_if_mbarrier(const Thread& t, uint32_t addr, uint32_t bytes);
   void check_mbarriers_of(const Thread& t, uint32_t addr, uint32_t bytes);  ///< unless the access is an arrival
   void finish(CpAsyncCopy& c);
+  void deliver_arrivals(Thread& t);                   ///< the oldest ones, as far as their copies are done
   void finish_something();                            ///< lets some asynchronous work happen
-  bool finish_bulk_load();                            ///< only that which may wake a thread; false if there is none
+  bool finish_waking();                               ///< only that which may wake a thread; false if there is none
   void finish_load(size_t i);
   void read_store(BulkStore& s);
   void finish_store(size_t i);

@@ -187,6 +187,8 @@ struct KernelPlan {
     std::vector<bool> values;             ///< by ValueId
   };
   std::optional<Roles> roles;
+  /// Whether the producer's threads all copy, by cp.async, instead of one that starts bulk copies.
+  [[nodiscard]] bool copying_producer() const { return roles && !rings.empty() && rings.begin()->second.copies; }
   /// The kernel's blocks loop over the numbers of the program's blocks (`--plan grid=loop`), so that a producer is ahead over their ends, too.
   bool loops = false;
   /// Such a kernel's two warpgroups of consumers take the program's blocks in turn, each a block of its own: one stores its tile while the

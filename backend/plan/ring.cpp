@@ -620,8 +620,9 @@ unsigned forced_stages(const CompileOptions& options, unsigned most) {
 uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan) {
   uint32_t most = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
-    if (f.insts[i].op != Opcode::StoreViewTko || plan.stores.contains(i)) continue;
-    const TypeId type = f.type(f.operand(i, 0));
+    const bool by_pointers = f.insts[i].op == Opcode::StorePtrTko;
+    if ((f.insts[i].op != Opcode::StoreViewTko && !by_pointers) || plan.stores.contains(i)) continue;
+    const TypeId type = f.type(f.operand(i, by_pointers ? 1 : 0));
     const auto shape = m.types.shape_of(type);
     const unsigned bytes = info(m.types.element_of(type)).storage;
     most = std::max(most, bytes << element_bits(shape));
@@ -691,6 +692,33 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     plan.ring_bytes = std::max(plan.ring_bytes, r.end());
   }
   place_stores(m, f, plan);
+}
+
+/// Rings of cp.async: a producer whose threads all copy into as many stages as there is room for, or none, and stages of two blocks on an SM.
+void plan_copies(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan) {
+  if (plan.rings.empty()) return;
+  const std::string roles = options.choice("roles");
+  bool nested = false, sync = false, large = false;
+  uint32_t stage_bytes = 0;
+  for (const auto& [loop, r] : plan.rings) {
+    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
+    sync = sync || r.sync;
+    large = large || (!r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits > 6);
+    stage_bytes = std::max(stage_bytes, r.stage_bytes);
+  }
+  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2);
+  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
+  if (!sync && target.wgmma() && roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
+    const auto apart = plan.rings;
+    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
+    if (!plan.roles) plan.rings = apart;
+  }
+  for (auto& [loop, r] : plan.rings) {
+    if (plan.roles) r.stages = std::min(RingPlan::kMaxStages, beside);
+    r.stages = forced_stages(options, r.stages);
+    plan.ring_bytes = std::max(plan.ring_bytes, r.end());
+  }
+  if (!plan.roles && !sync && !large && 2 * (plan.ring_bytes + kReserved) <= target.max_shared() + kReserved) plan.blocks_per_sm = 2;
 }
 
 /// Whether warpgroups can take turns: with the program's blocks, where all that a block does is one product and what follows from it; or with
@@ -794,13 +822,7 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
     plan.rings.emplace(i, *std::move(ring));
   }
   if (!bulk) {
-    bool two = !plan.rings.empty();
-    for (auto& [loop, r] : plan.rings) {
-      r.stages = forced_stages(options, r.stages);
-      plan.ring_bytes = std::max(plan.ring_bytes, r.end());
-      two = two && !r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits <= 6;
-    }
-    if (two && 2 * (plan.ring_bytes + kReserved) <= target.max_shared() + kReserved) plan.blocks_per_sm = 2;
+    plan_copies(m, f, target, options, plan);
     return;
   }
   // Stages are cut so that those of loops stay as many as they are.

@@ -139,6 +139,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
   void mbarrier_init(Value* bar, unsigned count) override { call("emu_mbarrier_init", {bar, b.getInt32(count)}); }
   void fence_mbarrier_init() override { call("emu_fence_async", {}); }
   void mbarrier_arrive(Value* bar) override { call("emu_mbarrier_arrive", {bar, b.getInt32(0)}); }
+  void cp_async_arrive(Value* bar) override { call("emu_cp_async_arrive", {bar}); }
   void mbarrier_arrive_expect(Value* bar, Value* n) override { call("emu_mbarrier_arrive", {bar, n}); }
   void mbarrier_wait(Value* bar, Value* phase, bool cluster) override { call("emu_mbarrier_wait", {bar, phase, b.getInt32(cluster)}); }
   void fence_proxy_async(bool) override { call("emu_fence_async", {}); }

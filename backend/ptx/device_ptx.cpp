@@ -242,6 +242,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     asm_call(b.getVoidTy(), "mbarrier.init.shared::cta.b64 [$0], " + std::to_string(count) + ";", "r,~{memory}", {bar}, true);
   }
   void fence_mbarrier_init() override { asm_call(b.getVoidTy(), "fence.mbarrier_init.release.cluster;", "~{memory}", {}, true); }
+  void cp_async_arrive(Value* bar) override { asm_call(b.getVoidTy(), "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", "r,~{memory}", {bar}, true); }
   void mbarrier_arrive(Value* bar) override { asm_call(b.getVoidTy(), "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", {bar}, true); }
   void mbarrier_arrive_expect(Value* bar, Value* bytes) override {
     asm_call(b.getVoidTy(), "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", {bar, bytes}, true);

@@ -19,6 +19,8 @@ class StreamRun;
 
 /// Barriers of a kernel with roles: of all consumers (and once of the whole block), of each warpgroup, and of those whose turn it is.
 inline constexpr unsigned kConsumerBarrier = 1, kGroupBarrier = 2, kTurnBarrier = 10;
+/// Of a producer's threads.
+inline constexpr unsigned kProducerBarrier = 14;
 
 class Lowering {
  public:
