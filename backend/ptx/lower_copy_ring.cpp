@@ -51,6 +51,9 @@ class TileSource {
   /// Whether rows and what lies in them begin at multiples of `bytes`; equal in all threads.
   [[nodiscard]] Value* aligned(unsigned bytes) const { return b_.CreateICmpEQ(b_.CreateAnd(alignment_, x_.i64(bytes - 1)), x_.i64(0)); }
 
+  /// Whether all of the tile lies inside the array; equal in all threads.
+  [[nodiscard]] Value* whole() const { return b_.CreateAnd(b_.CreateICmpUGE(rows_, x_.i32(o_.rows)), b_.CreateICmpUGE(bytes_, x_.i32(o_.row_bytes * o_.panels))); }
+
   /// A row, i32, of which the part `known` is the number of a register: others add it to what is computed once.
   struct Row {
     Value* address;  ///< i64
@@ -183,8 +186,8 @@ class StageCopy {
   /// Copies of each thread.
   [[nodiscard]] unsigned count() const { return count_; }
 
-  /// Starts the copies first .. last - 1 of this thread into `stage` where `when` is true.
-  void start(Value* stage, unsigned first, unsigned last, Value* when) {
+  /// Starts the copies first .. last - 1 of this thread into `stage` where `when` is true. `whole`: nothing lies outside the array.
+  void start(Value* stage, unsigned first, unsigned last, Value* when, bool whole = false) {
     if (some_) when = when ? b_.CreateAnd(when, some_) : some_;
     if (first == 0) {
       // Computed anew in each trip: kept all through the loop, the masks and addresses of all copies would fill the registers of threads
@@ -198,7 +201,7 @@ class StageCopy {
       const uint32_t number = j * threads_, row = number / row_pieces_, byte = number % row_pieces_ * piece_;
       const TileSource::Row at = source_.row(row_, row);
       x_.d.cp_async(target(to, number), b_.CreateAdd(at.address, b_.CreateAdd(b_.CreateZExt(byte_, b_.getInt64Ty()), x_.i64(byte))), piece_,
-                    b_.CreateSelect(at.there, size(byte), x_.i32(0)), when);
+                    whole ? nullptr : b_.CreateSelect(at.there, size(byte), x_.i32(0)), when);
     }
   }
 
@@ -339,7 +342,12 @@ class OperandCopy {
     x_.d.site = o_.load;
     stage_ = stage;
     source_.aim(trip);
-    x_.if_then(source_.aligned(kPiece), [&] { wide_.start(stage_, 0, wide_.count(), nullptr); }, [&] { narrow(0); });
+    const auto wide = [&](bool whole) { wide_.start(stage_, 0, wide_.count(), nullptr, whole); };
+    const auto masked = [&] { x_.if_then(source_.aligned(kPiece), [&] { wide(false); }, [&] { narrow(0); }); };
+    if (x_.plan.whole_tiles && o_.chosen == kNone)
+      x_.if_then(x_.b.CreateAnd(source_.aligned(kPiece), source_.whole()), [&] { wide(true); }, masked);
+    else
+      masked();
     return x_.b.CreateNot(source_.aligned(std::max(4u, element_bytes_)));
   }
 
