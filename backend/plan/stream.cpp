@@ -195,7 +195,11 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   // Streams with equally many loads share a ring.
   std::map<size_t, uint32_t> stage_bytes;
   unsigned demand = 0, late_demand = 0;
-  uint32_t largest = 0, barriers = static_cast<uint32_t>(plan.rings.size()) * 16 * RingPlan::kMaxStages;
+  uint32_t largest = 0;
+  // The rings' barriers come first: loops that share a ring have one place, and streams that were found between them leave no gap.
+  std::map<uint32_t, uint32_t> places;
+  for (auto& [loop, r] : plan.rings) r.barriers = places.emplace(r.barriers, static_cast<uint32_t>(places.size()) * 16 * RingPlan::kMaxStages).first->second;
+  const uint32_t barriers = static_cast<uint32_t>(places.size()) * 16 * RingPlan::kMaxStages;
   for (const auto& [loop, s] : plan.streams) {
     uint32_t& bytes = stage_bytes[s.loads.size()];
     bytes = std::max(bytes, s.stage_bytes);

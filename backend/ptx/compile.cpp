@@ -17,7 +17,9 @@
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/DIBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Operator.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -89,6 +91,35 @@ void optimise(llvm::Module& module, llvm::TargetMachine* machine, unsigned level
   const auto& o = level == 0 ? llvm::OptimizationLevel::O0 : level == 1 ? llvm::OptimizationLevel::O1 : level == 2 ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3;
   auto passes = level == 0 ? builder.buildO0DefaultPipeline(o) : builder.buildPerModuleDefaultPipeline(o);
   passes.run(module, mam);
+}
+
+/// LLVM 19 does not fold a constant of one 16-bit float type that is read as the other, NVPTX has no code for it, and values become constants as
+/// late as there. So constants are folded here, and what else passes from one type to the other does so in an instruction that nobody looks into.
+void part_half_types(llvm::Module& module) {
+  const auto is_half = [](const llvm::Type* t) { return t->isHalfTy() || t->isBFloatTy(); };
+  std::vector<std::pair<llvm::BitCastInst*, llvm::Value*>> found;
+  for (llvm::Function& f : module)
+    for (llvm::BasicBlock& block : f)
+      for (llvm::Instruction& i : block) {
+        for (llvm::Use& use : i.operands()) {
+          auto* folded = llvm::dyn_cast<llvm::ConstantExpr>(use.get());
+          if (!folded || !is_half(folded->getType()) || folded->getOpcode() != llvm::Instruction::BitCast) continue;
+          if (auto* from = llvm::dyn_cast<llvm::ConstantFP>(folded->getOperand(0)))
+            use.set(llvm::ConstantFP::get(folded->getType(), llvm::APFloat(folded->getType()->getFltSemantics(), from->getValueAPF().bitcastToAPInt())));
+        }
+        auto* cast = llvm::dyn_cast<llvm::BitCastInst>(&i);
+        if (!cast || !is_half(cast->getType())) continue;
+        llvm::Value* from = cast->getOperand(0);
+        while (auto* before = llvm::dyn_cast<llvm::BitCastOperator>(from)) from = before->getOperand(0);
+        if (is_half(from->getType()) && from->getType() != cast->getType()) found.emplace_back(cast, from);
+      }
+  for (const auto& [cast, from] : found) {
+    llvm::IRBuilder<> b(cast);
+    llvm::Type* word = b.getInt16Ty();
+    auto* move = llvm::InlineAsm::get(llvm::FunctionType::get(word, {word}, false), "mov.b16 $0, $1;", "=h,h", false);
+    cast->replaceAllUsesWith(b.CreateBitCast(b.CreateCall(move, {b.CreateBitCast(from, word)}), cast->getType()));
+    cast->eraseFromParent();
+  }
 }
 
 std::string llvm_text(const llvm::Module& module) {
@@ -344,6 +375,7 @@ void set_up_ptx_module(llvm::Module& code, llvm::TargetMachine& machine) {
 /// Optimises the module and writes it as PTX; `llvm` gets the text of what was optimised, if it is not null.
 Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::TargetMachine& machine, unsigned opt_level, std::string* llvm, Diagnostics& diags) {
   optimise(code, &machine, opt_level);
+  part_half_types(code);
   if (llvm) *llvm = llvm_text(code);
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream os(text);

@@ -421,13 +421,13 @@ std::vector<Remark> Lowering::take_remarks() {
 Value* Lowering::scratch(uint32_t bytes) {
   moved_here_ += bytes;
   // The body of a streamed loop uses the scratch space while stages are in flight, and a producer keeps them in flight always. Left operands
-  // lie behind the stages.
+  // and the stages of bulk stores lie behind the stages.
   const uint32_t end = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
   alternation_fails_ = plan.alternate;
   if (pending_.staged) hopper_ops(d)->bulk_wait(0, true);
   pending_.staged = false;  // the barrier that follows hands it on
   uint32_t first = plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
-  if (stream_ || plan.roles || (plan.left_bytes != 0 && first + bytes > plan.ring_bytes)) first = end;
+  if (stream_ || plan.roles || (end != plan.ring_bytes && first + bytes > plan.ring_bytes)) first = end;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
   pending_.shared = true;
   return first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));

@@ -1,7 +1,8 @@
 // Runs random programs on the reference machine and on the emulation of GPUs and compares every byte of memory;
 // compiles them for other targets. Usage: random_programs [--first SEED] [--count N] [--size N]
 // [--product-loops PERCENT] [--targets T,T] [--ptx T,T]
-// [--ptx-dir DIR] [--out DIR] [--reduce] [--seconds N] [--step N] [--json]. Exit status 1 if a difference was found.
+// [--ptx-dir DIR] [--out DIR] [--reduce] [--seconds N] [--step N] [--json]. Exit status 1 if a difference was found; the programs in
+// question are in DIR, also one that ended this process.
 // tests/random/run_many.py runs many of them at once.
 #include <chrono>
 #include <cstdio>
@@ -111,6 +112,27 @@ void report(const Settings& s, uint64_t seed, const std::string& target, const s
   });
 }
 
+/// Leaves a program that ends this process: written before it runs, removed after.
+class Running {
+ public:
+  Running(const Settings& s, uint64_t seed, const Program& program) {
+    if (s.out.empty()) return;
+    base_ = s.out + "/" + std::to_string(seed) + "_crashed";
+    write(base_ + ".tile", print_text(program.module));
+    write(base_ + ".json", program.job(std::to_string(seed) + "_crashed.tile"));
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    if (base_.empty()) return;
+    std::filesystem::remove(base_ + ".tile");
+    std::filesystem::remove(base_ + ".json");
+  }
+
+ private:
+  std::string base_;
+};
+
 void one(const Settings& s, uint64_t seed, Totals& totals) {
   Options options;
   options.seed = seed;
@@ -119,6 +141,7 @@ void one(const Settings& s, uint64_t seed, Totals& totals) {
   options.local_memory = false;
   options.product_loops = s.product_loops;
   const Program program = make(options);
+  const Running running(s, seed, program);
   Diagnostics diags;
   auto checked = validate(program.module, diags);
   if (!checked) {
