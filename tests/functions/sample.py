@@ -10,8 +10,7 @@ number after the largest. Bounds: 0.51 units in f32, 1 in f64; exit status 1 whe
 
   sample.py --tilevm build/tilevm                      everything
   sample.py --tilevm build/tilevm exp/f64 pow/f32      these only
-  sample.py --write tests/unit/elementwise_hard_cases.inc
-                                                       no samples, but the cases of the unit test
+  sample.py --write tests/functions/hard_cases.txt     no samples, but the cases of tests/unit/elementwise_hard_test.cpp
 
 Needs NumPy and mpmath."""
 import argparse
@@ -489,8 +488,8 @@ def exact_rounding(machine, f, count, rng, report):
 
 def write_cases(path):
     """The hard arguments with the nearest result and the rest, for tests/unit/elementwise_hard_test.cpp."""
-    lines = ["// Made by tests/functions/sample.py --write with mpmath: function, operands, the nearest result, and what the exact value is above it in units of the",
-             "// last place."]
+    lines = ["# Made by sample.py --write with mpmath: function, bits of the type, operands (second 0 where there is one), the number nearest to the exact value, and",
+             "# what the exact value is above that number in units of the last place."]
     for f in (F32, F64):
         for name in list(UNARY) + list(BINARY):
             pairs = [(b, None) for b in hard(name, f)] if name in UNARY else hard_pairs(name, f)
@@ -508,7 +507,7 @@ def write_cases(path):
                 bits = f.of(float(nearest)) if abs(nearest) < mpmath.ldexp(1, f.most + 1) else f.infinity | (f.sign if nearest < 0 else 0)
                 if nearest == 0 and exact < 0:
                     bits = f.sign
-                lines.append("{" + f'"{name}", {f.bits}, 0x{a:X}, 0x{b or 0:X}, 0x{bits:X}, {float(rest):.6g}' + "},")
+                lines.append(f"{name} {f.bits} {a:X} {b or 0:X} {bits:X} {float(rest):.6g}")
     pathlib.Path(path).write_text("\n".join(lines) + "\n")
     print(f"{len(lines) - 2} cases")
 
