@@ -706,7 +706,7 @@ void plan_copies(const Module& m, const Function& f, const Target& target, const
     large = large || (!r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits > 6);
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
   }
-  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2);
+  const uint32_t stores = std::min(store_bytes(m, f, plan) << (plan.alternate ? 1 : 0), RingPlan::kSharedBytes / 2);
   const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
   if (!sync && target.wgmma() && roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
     const auto apart = plan.rings;
@@ -822,6 +822,7 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
     plan.rings.emplace(i, *std::move(ring));
   }
   if (!bulk) {
+    plan.alternate = alternate && take_turns(plan);
     plan_copies(m, f, target, options, plan);
     return;
   }
@@ -883,29 +884,33 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !options.plan.contains("warps");
   if (!bulk && !target.cp_async()) return;
   // Loops that bulk copies cannot feed have rings of cp.async where no loop of the kernel can be fed by them.
-  if (bulk && copies_only(m, f, target, options, plan, why)) return find_rings(m, f, target, options, false, false, false, plan, why);
-  const auto tried = [&](bool alternate, bool singles) {
+  const auto tried = [&](bool by_bulk, bool alternate, bool singles) {
     std::pair<KernelPlan, std::map<InstId, std::string>> out{plan, why};
-    find_rings(m, f, target, options, bulk, alternate, singles, out.first, out.second);
+    find_rings(m, f, target, options, by_bulk, alternate, singles, out.first, out.second);
     return out;
   };
   const auto take = [&](auto&& found) {
     plan = std::move(found.first);
     why = std::move(found.second);
   };
+  if (bulk && copies_only(m, f, target, options, plan, why)) {
+    if (plan.loops && may_alternate(m, f, options, plan))
+      if (auto found = tried(false, true, false); found.first.alternate && found.first.roles) return take(std::move(found));
+    return take(tried(false, false, false));
+  }
   const bool singles = bulk && options.choice("single") != "off";
   if (bulk && may_alternate(m, f, options, plan)) {
     // The two meet nowhere but at their barriers: each needs the producer, and stores from a stage of its own.
     const auto good = [&](const KernelPlan& p) { return p.alternate && p.roles && p.why_direct.empty() && !p.stores.empty() && turns_fit(f, p); };
     for (const bool with : {true, false}) {
       if (with && !singles) continue;
-      if (auto found = tried(true, with); good(found.first)) return take(std::move(found));
+      if (auto found = tried(bulk, true, with); good(found.first)) return take(std::move(found));
     }
   }
-  auto found = tried(false, singles);
+  auto found = tried(bulk, false, singles);
   // A producer is worth more than a product outside of the loops that it feeds.
   if (!found.first.staged.empty() && !found.first.roles)
-    if (auto without = tried(false, false); without.first.roles) return take(std::move(without));
+    if (auto without = tried(bulk, false, false); without.first.roles) return take(std::move(without));
   take(std::move(found));
 }
 

@@ -202,6 +202,8 @@ class Lowering {
   bool producing_ = false, consuming_ = false;   ///< in code of one role
   bool skipping_ = false, alternation_fails_ = false;
   Value* turn_ = nullptr;                 ///< which of two warpgroups that alternate this is, i32
+  /// What is added to addresses of the scratch space where each of the two has its own; their distance is known when all is emitted.
+  llvm::BinaryOperator *turn_scratch_ = nullptr, *turn_warp_scratch_ = nullptr;
   llvm::BasicBlock* latch_ = nullptr;     ///< where a block of the program ends in a kernel that loops over them
   [[nodiscard]] bool has_grid_words() const { return linear_grid || plan.loops; }
   void find_block(Value* number);
