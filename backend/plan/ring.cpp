@@ -18,7 +18,7 @@ constexpr uint32_t kSingleStage = 32768;         // of products outside of loops
 bool is_product(Opcode op) { return op == Opcode::MmaF || op == Opcode::MmaI || op == Opcode::MmaFScaled; }
 
 /// Of a product's accumulator and its left operand, in a thread: the assembler spills where there are more (128 x 128 by one warpgroup has 192).
-constexpr unsigned kSingleRegisters = 160;
+constexpr unsigned kSingleRegisters = 192;
 
 unsigned single_registers(const RingPlan& r) {
   const unsigned left = r.k_bits + (r.trips > 1 ? log2_of(r.trips) : 0);
@@ -814,9 +814,10 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
       std::string reason;
       auto ring = finder.find_single(i, limit == 0 ? kSingleStage : limit, groups_chosen ? std::optional(group_bits) : std::nullopt, reason);
       if (!ring) {
-        why.emplace(i, reason);
+        why[i] = reason;
         continue;
       }
+      why.erase(i);
       group_bits = ring->group_bits;
       groups_chosen = true;
       plan.warp_bits = 2 + group_bits;
