@@ -94,6 +94,7 @@ struct RingPlan {
   /// scratch space.
   static constexpr uint32_t kFirstStage = 1024;
   static constexpr uint32_t kSharedBytes = 227 * 1024;  ///< of a block
+  static constexpr uint32_t kReserved = 1024;           ///< that the system takes of each block
   static constexpr unsigned kMaxStages = 6;
   [[nodiscard]] uint32_t end() const { return kFirstStage + stages * stage_bytes; }
 };
@@ -215,6 +216,30 @@ struct KernelPlan {
 /// The rings that a kernel's loops can have: of bulk tensor copies on a target with wgmma, else of cp.async; fills `rings`, `maps`,
 /// `ring_bytes` and warp_bits. Leaves `why` for products that it looked at in vain.
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why);
+
+/// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
+/// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
+void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
+
+/// Rings of cp.async: a producer whose threads all copy into as many stages as there is room for, or none, and stages of two blocks on an SM.
+void plan_copies(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan);
+
+/// Whether warpgroups can take turns: with the program's blocks, where all that a block does is products in one loop and behind it, and what follows
+/// from them; or with the iterations of the program's loop around that loop, where both can run what stands outside of it, nothing but tokens goes
+/// from one iteration to the next, and each makes one store.
+[[nodiscard]] bool may_alternate(const Module& m, const Function& f, const CompileOptions& options, const KernelPlan& plan);
+
+/// Whether warpgroups can each have a tile of its own, once rings are found.
+[[nodiscard]] bool take_turns(const KernelPlan& plan);
+
+/// What these two cannot know before stages are planned: each stage that a tile has behind its loop is full before the other warpgroup begins, no
+/// product meets others in shared memory, and a program's own loop loads nothing else.
+[[nodiscard]] bool turns_fit(const Function& f, const KernelPlan& plan);
+
+[[nodiscard]] bool is_product(Opcode op);
+
+/// Of a product outside of loops: registers of a thread for its accumulator and left operand.
+[[nodiscard]] unsigned single_registers(const RingPlan& r);
 
 /// The loads of loops that are made ahead; fills `ahead`. After layouts, rings and streams are known. `--plan ahead=off` for none,
 /// ahead=products for loops with products, too.

@@ -11,19 +11,11 @@ namespace {
 
 constexpr size_t kMaxRings = 8;                  // their barriers fill the first KiB
 constexpr unsigned kMaxCopyStages = 4;           // of cp.async
-constexpr uint32_t kReserved = 1024;             // bytes of shared memory that the system takes of each block
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
 constexpr uint32_t kSingleStage = 32768;         // of products outside of loops in kernels without other rings
 
-bool is_product(Opcode op) { return op == Opcode::MmaF || op == Opcode::MmaI || op == Opcode::MmaFScaled; }
-
 /// Of a product's accumulator and its left operand, in a thread: the assembler spills where there are more (128 x 128 by one warpgroup has 192).
-constexpr unsigned kSingleRegisters = 160;
-
-unsigned single_registers(const RingPlan& r) {
-  const unsigned left = r.k_bits + (r.trips > 1 ? log2_of(r.trips) : 0);
-  return (1u << (r.m_bits + r.n_bits - 7 - r.group_bits)) + (r.a_registers ? 1u << (r.m_bits + left - 8 - r.group_bits) : 0u);
-}
+constexpr unsigned kSingleRegisters = 192;
 
 class RingFinder {
  public:
@@ -269,7 +261,7 @@ class RingFinder {
     if (!ring.sync && ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > 6) return ring;
     if (!ring.sync && one_block_) return ring;
     // Two blocks on an SM hide each other's barriers.
-    if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
+    if (const uint32_t half = fit((all + RingPlan::kReserved) / 2 - RingPlan::kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
   }
 
@@ -589,7 +581,7 @@ bool beside_rings(const Function& f, const KernelPlan& plan, InstId mma) {
 /// Warps for a ring of cp.async, as log2. 64 x 64 elements of the result for each where two blocks share an SM: fragments are then read least
 /// often. Else twice as many warps, which hide each other's waits. Other products and larger tiles of the kernel may want more.
 unsigned copy_warps(const Module& m, const Function& f, const Target& target, const RingPlan& ring, unsigned chosen, bool first) {
-  const bool two = 2 * (ring.end() + kReserved) <= target.max_shared() + kReserved;
+  const bool two = 2 * (ring.end() + RingPlan::kReserved) <= target.max_shared() + RingPlan::kReserved;
   const unsigned bits = ring.m_bits + ring.n_bits, elements = ring.element_bytes == 8 ? 10 : two && bits < 15 ? 12 : 11;
   const unsigned mine = std::clamp(bits, elements + 2, elements + 3) - elements;
   unsigned products = 0, largest = 0;
@@ -612,166 +604,7 @@ Layout RingPlan::wgmma_layout() const {
 
 unsigned readers(const RingPlan& r, unsigned warp_bits) { return r.sync || r.p_registers ? 1u << warp_bits : 1u << r.group_bits; }
 
-unsigned forced_stages(const CompileOptions& options, unsigned most) {
-  const std::string stages = options.choice("stages");
-  return stages.empty() ? most : std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), std::min(2u, most), most);
-}
-
-uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan) {
-  uint32_t most = 0;
-  for (InstId i = 0; i < f.insts.size(); ++i) {
-    const bool by_pointers = f.insts[i].op == Opcode::StorePtrTko;
-    if ((f.insts[i].op != Opcode::StoreViewTko && !by_pointers) || plan.stores.contains(i)) continue;
-    const TypeId type = f.type(f.operand(i, by_pointers ? 1 : 0));
-    const auto shape = m.types.shape_of(type);
-    const unsigned bytes = info(m.types.element_of(type)).storage;
-    most = std::max(most, bytes << element_bits(shape));
-  }
-  return most;
-}
-
 namespace {
-
-/// Makes one ring of those of all loops, which a producer can fill ahead of the end of a loop. False where their stages are left by different
-/// numbers of readers.
-bool share_ring(KernelPlan& plan) {
-  RingPlan& first = plan.rings.begin()->second;
-  uint32_t bytes = 0;
-  for (const auto& [loop, r] : plan.rings) {
-    if (r.sync || readers(r, plan.warp_bits) != readers(first, plan.warp_bits)) return false;
-    bytes = std::max(bytes, r.stage_bytes);
-  }
-  const uint32_t barriers = first.barriers;
-  for (auto& [loop, r] : plan.rings) {
-    r.barriers = barriers;
-    r.stage_bytes = bytes;
-    r.stages = std::min(RingPlan::kMaxStages, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / bytes);
-  }
-  return true;
-}
-
-size_t count_products(const Function& f) {
-  return static_cast<size_t>(std::count_if(f.insts.begin(), f.insts.end(), [](const Inst& i) { return is_product(i.op); }));
-}
-
-/// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
-/// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
-void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
-  if (plan.rings.empty()) return;
-  bool nested = false, large = false, small = plan.streams.empty(), few = false;
-  uint32_t stage_bytes = 0;
-  // A product outside of loops has its operands and sums in registers, besides those of the ring's tile.
-  small = small && count_products(f) == plan.rings.size();
-  for (const auto& [loop, r] : plan.rings) {
-    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
-    const unsigned registers = r.sync ? 128 : r.a_registers ? single_registers(r) : 1u << (r.p_bits() + r.q_bits() - 7 - r.group_bits + (r.promote ? 1 : 0));
-    large = large || registers > 64;
-    small = small && !r.sync && registers <= 64;
-    stage_bytes = std::max(stage_bytes, r.stage_bytes);
-    few = few || (!r.single && std::min(r.m_bits, r.n_bits) <= 6);
-  }
-  const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
-  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2) + (plan.stores.empty() ? 0 : kStoreBytes * (plan.consumers() / 128));
-  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
-  const std::string roles = options.choice("roles");
-  unsigned most = RingPlan::kMaxStages;
-  if (roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
-    const auto apart = plan.rings;
-    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
-    if (!plan.roles) plan.rings = apart;
-  }
-  if (plan.roles) {
-    most = beside;
-  } else if (small && !nested && half >= (few ? 4u : 3u)) {
-    // Products of few rows wait for memory, often in fewer blocks than there are SMs: one block with all stages then has more on its way.
-    most = half;
-    plan.blocks_per_sm = 2;
-  }
-  for (auto& [loop, r] : plan.rings) {
-    r.stages = forced_stages(options, std::min(r.stages, most));
-    plan.ring_bytes = std::max(plan.ring_bytes, r.end());
-  }
-  place_stores(m, f, plan);
-}
-
-/// Rings of cp.async: a producer whose threads all copy into as many stages as there is room for, or none, and stages of two blocks on an SM.
-void plan_copies(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan) {
-  if (plan.rings.empty()) return;
-  const std::string roles = options.choice("roles");
-  bool nested = false, sync = false, large = false;
-  uint32_t stage_bytes = 0;
-  for (const auto& [loop, r] : plan.rings) {
-    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
-    sync = sync || r.sync;
-    large = large || (!r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits > 6);
-    stage_bytes = std::max(stage_bytes, r.stage_bytes);
-  }
-  const uint32_t stores = std::min(store_bytes(m, f, plan) << (plan.alternate ? 1 : 0), RingPlan::kSharedBytes / 2);
-  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
-  if (!sync && target.wgmma() && roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
-    const auto apart = plan.rings;
-    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
-    if (!plan.roles) plan.rings = apart;
-  }
-  for (auto& [loop, r] : plan.rings) {
-    if (plan.roles) r.stages = std::min(RingPlan::kMaxStages, beside);
-    r.stages = forced_stages(options, r.stages);
-    plan.ring_bytes = std::max(plan.ring_bytes, r.end());
-  }
-  if (!plan.roles && !sync && !large && 2 * (plan.ring_bytes + kReserved) <= target.max_shared() + kReserved) plan.blocks_per_sm = 2;
-}
-
-/// Whether warpgroups can take turns: with the program's blocks, where all that a block does is one product and what follows from it; or with
-/// the iterations of the program's loop around the product, where both can run what stands outside of it, nothing but tokens goes from one
-/// iteration to the next, and each makes one store.
-bool may_alternate(const Module& m, const Function& f, const CompileOptions& options, const KernelPlan& plan) {
-  if (options.choice("alternate") == "off" || options.choice("roles") == "off" || options.choice("store") == "direct") return false;
-  std::vector<InstId> loops;
-  unsigned stores = 0;
-  for (InstId i = 0; i < f.insts.size(); ++i) {
-    const Opcode op = f.insts[i].op;
-    if (op == Opcode::For) loops.push_back(i);
-    if (op == Opcode::If || op == Opcode::Loop) return false;
-    stores += op == Opcode::StoreViewTko ? 1 : 0;
-  }
-  if (plan.loops) return loops.size() == 1;
-  if (loops.size() != 2 || loops[1] > f.insts[loops[0]].next || stores != 1) return false;
-  const Region& r = f.region(loops[0]);
-  for (uint32_t k = 1; k < r.arg_count; ++k)
-    if (!m.types.is_token(f.type(r.first_arg + k))) return false;
-  for (InstId i = 0; i < f.insts.size(); ++i) {
-    if (i > loops[1] && i < f.insts[loops[1]].next) continue;
-    const bool inside = i > loops[0] && i < f.insts[loops[0]].next;
-    const Effect e = f.def(i).effect;
-    if ((e == Effect::Read || e == Effect::Write || e == Effect::ReadWrite) && !(inside && (f.insts[i].op == Opcode::StoreViewTko || f.insts[i].op == Opcode::LoadViewTko))) return false;
-  }
-  return true;
-}
-
-/// What may_alternate() and take_turns() cannot know before the rings are found: each stage that a tile has behind its loop is full before the
-/// other warpgroup begins, no product meets others in shared memory, and a program's own loop loads nothing else.
-bool turns_fit(const Function& f, const KernelPlan& plan) {
-  unsigned behind = 0, stages = 0;
-  for (const auto& [loop, r] : plan.rings) behind += r.single ? r.trips : 0, stages = r.stages;
-  if (behind != 0 && behind >= stages) return false;
-  if (count_products(f) != plan.rings.size()) return false;
-  if (plan.loops) return true;
-  for (InstId i = 0; i < f.insts.size(); ++i) {
-    if (plan.rings.contains(i)) i = f.insts[i].next - 1;
-    else if (f.insts[i].op == Opcode::LoadViewTko && !std::binary_search(plan.staged.begin(), plan.staged.end(), i)) return false;
-  }
-  return true;
-}
-
-/// Whether warpgroups can each have a tile of its own: of one loop, and the products behind it.
-bool take_turns(const KernelPlan& plan) {
-  size_t loops = 0;
-  for (const auto& [loop, r] : plan.rings) {
-    if (r.sync || r.group_bits != 0 || (r.single && loops == 0)) return false;
-    loops += r.single ? 0 : 1;
-  }
-  return loops == 1;
-}
 
 /// What plan_rings() leaves in the plan and in `why`. `singles`: products outside of loops, too.
 void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool bulk, bool alternate, bool singles, KernelPlan& plan,
@@ -837,9 +670,10 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
       std::string reason;
       auto ring = finder.find_single(i, limit == 0 ? kSingleStage : limit, groups_chosen ? std::optional(group_bits) : std::nullopt, reason);
       if (!ring) {
-        why.emplace(i, reason);
+        why[i] = reason;
         continue;
       }
+      why.erase(i);
       group_bits = ring->group_bits;
       groups_chosen = true;
       plan.warp_bits = 2 + group_bits;

@@ -9,7 +9,6 @@ namespace {
 
 /// Registers that a block's threads have beside accumulators and operands: addresses, counters, row statistics.
 constexpr unsigned kOtherRegisters = 25;
-constexpr uint32_t kSharedOfSm = 228 * 1024, kReservedOfBlock = 1024;
 
 bool moves_only(Opcode op) { return op == Opcode::Reshape || op == Opcode::Broadcast || op == Opcode::Permute; }
 
@@ -209,7 +208,7 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   }
   // Two blocks of an SM hide each other's waits where registers and shared memory suffice for both; one block needs to overlap its own
   // products with the rest of its work, and a producer.
-  const uint32_t half = kSharedOfSm / 2 - kReservedOfBlock;
+  const uint32_t half = kSharedOfSm / 2 - RingPlan::kReserved;
   const bool fits = plan.rings.empty() && plan.threads() <= 256 && RingPlan::kFirstStage + left_bytes + 3 * largest <= half;
   const bool two = options.choice("blocks") == "2" || (options.choice("blocks") != "1" && options.choice("roles") != "on" && demand * 2 * plan.threads() <= 65536);
   if (plan.rings.empty()) plan.blocks_per_sm = fits && two ? 2 : 1;

@@ -104,8 +104,9 @@ bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
     }
     default: break;
   }
-  Operands fragments(x, i, p);
+  // The accumulator first: bringing it into its layout may take the scratch space, where the fragments lie.
   Values c = x.get(operands[2], p.result);
+  Operands fragments(x, i, p);
   // An f16 accumulator is rounded once, at the end.
   if (acc_type == ElementType::F16)
     for (Value*& v : c) v = convert_float(x.d, ElementType::F16, ElementType::F32, v);

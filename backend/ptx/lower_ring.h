@@ -109,10 +109,14 @@ inline bool fill_stage(Lowering& x, const RingPlan& r, std::span<const RingPlan:
 /// What the consumers of a ring need of the loop around them.
 struct RingRun {
   Value *base, *trips;
+  Values init;                         ///< of the accumulator, in the product's layout; empty: zeros
   Value* producer;                     ///< true in the thread that refills stages beside its other work; nullptr: none does
   std::function<void(Value*)> issue;   ///< fills the stage of a trip; by the producer
   std::function<void()> last_issued;   ///< called once behind the start of the last products, or where there are none; may be empty
 };
+
+/// What a product's accumulator starts with, for RingRun. Before copies are started: another layout comes by way of their stages.
+[[nodiscard]] Values initial(Lowering& x, const RingPlan& r, ValueId v);
 
 /// The word of two elements of 16 bits.
 inline Value* pair_of(Lowering& x, Value* low, Value* high) {
@@ -124,7 +128,7 @@ inline Value* pair_of(Lowering& x, Value* low, Value* high) {
 void await_singles(Lowering& x, InstId loop, Value* end);
 
 /// Products by wgmma from the stages.
-[[nodiscard]] Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value);
+[[nodiscard]] Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run);
 
 /// Signedness of an integer product's operands, the first of the unit first.
 [[nodiscard]] MmaKind integer_kind(Lowering& x, InstId mma, bool swapped);

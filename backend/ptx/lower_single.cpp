@@ -8,30 +8,52 @@
 namespace tile {
 namespace {
 
+/// The f32 tile that the left operand was computed from, one element of one, if nothing else reads it: the registers of the product before. Empty where
+/// there is none.
+Values spent(Lowering& x, ValueId left, const Layout& l) {
+  const auto uses = [&](ValueId v) {
+    size_t n = 0;
+    for (InstId i = 0; i < x.f.insts.size(); ++i) n += static_cast<size_t>(std::ranges::count(x.f.operands(i), v));
+    return n;
+  };
+  Values out;
+  for (ValueId v = left; uses(v) == 1;) {
+    if (x.element(v) == ElementType::F32 && x.layout(v) == l) out = x.own(v);
+    const InstId i = x.definition(v);
+    if (i == kNone || x.f.operands(i).empty() || (x.f.insts[i].op != Opcode::Reshape && !is_elementwise(x.f.insts[i].op))) break;
+    v = x.f.operands(i)[0];
+  }
+  return out;
+}
+
 /// The product with its left operand in registers.
-Values multiply_from_registers(Lowering& x, const RingPlan& r, const RingRun& run) {
+Values multiply_from_registers(Lowering& x, const RingPlan& r, const RingRun& run, const Values& a) {
   llvm::IRBuilder<>& b = x.b;
   HopperOps& h = *hopper_ops(x.d);
   const MmaPlan& plan = x.plan.mma.at(r.mma);
   const auto operands = x.f.operands(r.mma);
   const unsigned blocks = 1u << (r.m_bits - 6 - r.group_bits), n = 1u << r.n_bits, steps = r.k_steps();
   // Two elements of K in a word; the bits that follow count the fragment's words, then steps of K, then blocks of 64 rows.
-  const Values a = x.get(operands[0], plan.a);
   Values words;
   for (size_t k = 0; k < a.size(); k += 2) words.push_back(pair_of(x, a[k], a[k + 1]));
   const auto fragment = [&](unsigned trip, unsigned step, unsigned block) {
     const auto at = words.begin() + static_cast<std::ptrdiff_t>(((block * r.trips + trip) * steps + step) * 4);
     return Values(at, at + 4);
   };
-  const bool from_zero = x.is_zero(operands[2]);
-  const Values init = from_zero ? Values() : x.get(operands[2], plan.result);
+  const Values& init = run.init;
+  const bool from_zero = init.empty();
   std::vector<WgmmaAccumulator> acc;
   for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(r.element == ElementType::BF16 ? MmaKind::BF16F32 : MmaKind::F16F32, n));
   std::vector<WgmmaAccumulator*> in_flight;
   for (auto& one : acc) in_flight.push_back(&one);
   const size_t regs = acc[0].registers();
+  // An accumulator that starts at zero is not read. Named the registers that the left operand came from, the assembler gives it these; else it may
+  // find no others (C7512).
+  const Values free = from_zero ? spent(x, operands[0], plan.a) : Values();
   for (unsigned k = 0; k < blocks; ++k) {
-    if (from_zero)
+    if (free.size() >= blocks * regs)
+      h.wgmma_write(acc[k], std::span(free).subspan(k * (free.size() / blocks), regs));
+    else if (from_zero)
       h.wgmma_forget(acc[k]);
     else
       h.wgmma_write(acc[k], std::span(init).subspan(k * regs, regs));
@@ -105,6 +127,12 @@ bool lower_single(Lowering& x, InstId i, const RingPlan& r) {
     loads.push_back(o);
     ordered = ordered || x.has_order(o->load);
   }
+  // Both may come by way of the stages.
+  Values init, left;
+  if (!x.producing()) {
+    init = initial(x, r, x.f.operands(i)[2]);
+    if (r.a_registers) left = x.get(x.f.operands(i)[0], x.plan.mma.at(i).a);
+  }
   if (!x.plan.roles) x.settle_for_bulk_copies(ordered);
   Value* base = x.load(x.ring_position_.at(i));
   const auto issue = [&](Value* trip) { (void)fill_stage(x, r, loads, {}, base, trip); };
@@ -115,8 +143,8 @@ bool lower_single(Lowering& x, InstId i, const RingPlan& r) {
   }
   Value* producer = x.plan.roles ? nullptr : b.CreateICmpEQ(x.thread(), x.i32(0));
   if (producer) fill_first(x, producer, x.i32(r.trips), r.stages, issue);
-  const RingRun run{base, x.i32(r.trips), producer, issue, {}};
-  const Values out = r.a_registers ? multiply_from_registers(x, r, run) : multiply_by_group(x, r, run, x.f.operands(i)[2]);
+  const RingRun run{base, x.i32(r.trips), std::move(init), producer, issue, {}};
+  const Values out = r.a_registers ? multiply_from_registers(x, r, run, left) : multiply_by_group(x, r, run);
   if (!x.plan.roles && x.plan.rings.size() > 1) x.pending_.shared = true;
   const ValueId result = x.f.result(i);
   x.set(result, x.convert(out, x.element(result), x.plan.mma.at(i).result, x.layout(result), element_bits(x.shape(result))));

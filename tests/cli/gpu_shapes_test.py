@@ -26,7 +26,7 @@ UNITS = [("mm_f64_*", ["mma.sync.m16n8k16.f64 from a ring of 4 stages by cp.asyn
          ("mm_skinny_32_*", ["wgmma m64n32k16 of the transposed product*"]),
          ("mm_two_layers", ["wgmma m64n64k16 of a stream*", "wgmma m64n128k16 of a stream*"]),
          ("mm_two_loops", ["wgmma m64n128k16 from a ring*"] * 2),
-         ("mm_of_mm", ["wgmma m64n128k16 from a ring*", "*"]),
+         ("mm_of_mm", ["wgmma m64n128k16 from a ring*", "wgmma m64n128k16 with the left operand in registers from 1 stage of a ring*"]),
          ("*", ["wgmma m64n* from a ring*"])]
 # Not exact on integers: tanh.
 INEXACT = {"mm_gelu_128x128", "mm_gelu_128x256"}
