@@ -7,6 +7,8 @@
 namespace tile {
 namespace {
 
+constexpr uint32_t kSharedOfSm = 228 * 1024;
+
 /// Registers that a block's threads have beside accumulators and operands: addresses, counters, row statistics.
 constexpr unsigned kOtherRegisters = 25;
 

@@ -58,6 +58,19 @@ def many(folder, program, *arguments):
     return done.returncode, json.loads(out.read_text()) if out.exists() else {"kept": done.stderr}
 
 
+def found_before():
+    """Programs that once showed a fault (tests/random/found, reduced): they agree, and become PTX."""
+    tilevm, good = PROGRAM.parent / "tilevm", True
+    for job in sorted((pathlib.Path(__file__).resolve().parents[1] / "random" / "found").glob("*.json")):
+        for words in [["--gpu=emulate", "--both", "--target", t, "--emulate-policy", p] for t in ("sm_90a", "sm_80") for p in ("early", "late", "random")] + [
+                ["--gpu", "--emit", f"ptx={os.devnull}", "--target", t] for t in ("sm_90a", "sm_80", "sm_75")]:
+            done = subprocess.run([tilevm, "run", job, *words], capture_output=True, text=True, timeout=100, check=False)
+            if done.returncode:
+                print(job.name, *words, done.stdout[-300:], done.stderr[-900:], file=sys.stderr)
+                good = False
+    return good
+
+
 def finds_faults(folder):
     """run_many.py keeps what differs, and finds the seed of a crash."""
     program = pathlib.Path(folder) / "stand_in"
@@ -81,6 +94,7 @@ def main():
         print(found)
         good = status == 0 and found["programs"] == COUNT
         good = finds_faults(folder) and good
+        good = found_before() and good
     with tempfile.TemporaryDirectory() as folder:
         good = run("--first", FIRST, "--count", PTXAS_COUNT, "--ptx", "sm_75,sm_80,sm_90a", "--ptx-dir", folder) and good
         ptxas = find_ptxas()
