@@ -250,6 +250,7 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   for (auto& [loop, s] : plan.streams) {
     s.stages = std::clamp((limit - RingPlan::kFirstStage) / s.stage_bytes, 2u, RingPlan::kMaxStages);
     s.stages = forced_stages(options, s.stages);
+    s.refill_apart = options.choice("refill") == "apart";
     plan.ring_bytes = std::max(plan.ring_bytes, s.end());
     const bool room = (plan.roles || s.stages > 2) && late_demand <= (plan.roles ? 224 : 240);
     if (options.choice("rotate") == "off" || (options.choice("rotate") != "on" && (plan.blocks_per_sm == 2 || !room))) s.late_product = kNone;

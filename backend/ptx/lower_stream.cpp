@@ -3,6 +3,7 @@
 // A stream whose plan names a late product runs that one during the next trip: its first product is issued before the late one of the trip
 // before, so that the matrix unit has work while the threads compute. What the late part needs of its own trip is carried over in variables.
 #include <algorithm>
+#include <optional>
 
 #include "backend/ptx/lower_ring.h"
 
@@ -90,6 +91,7 @@ class StreamRun {
   /// Emits a product of the body.
   bool product(InstId i) {
     Issued p = issue(i);
+    if (trip_ && straight(i)) refill_before(trip_, r_.product(i)->load);
     if (!behind_issue_) {
       finish(p, 0);
       return true;
@@ -140,15 +142,16 @@ class StreamRun {
     x_.if_then(speaker_, [&] { h_.mbarrier_arrive(barrier_at(x_, r_, p.load, true, at.stage)); });
   }
 
-  /// Fills the stage of a trip; by the producer. Values of the body that the indices need are those of that trip only here.
-  void fill(Value* trip) {
+  /// Fills the stage of a trip, or what one load has in it; by the producer. Values of the body that the indices need are those of that trip only
+  /// here.
+  void fill(Value* trip, std::optional<size_t> load = std::nullopt) {
     std::vector<std::pair<ValueId, Values>> saved{{body_.first_arg, x_.own(body_.first_arg)}};
     for (const InstId k : r_.index_slice)
       for (uint32_t n = 0; n < x_.f.insts[k].result_count; ++n) saved.emplace_back(x_.f.result(k, n), x_.own(x_.f.result(k, n)));
     x_.set(body_.first_arg, {variable(trip)});
     for (const InstId k : r_.index_slice) ok_ = x_.one(k) && ok_;
     const Place at = place_of(trip);
-    for (size_t k = 0; k < r_.loads.size(); ++k) {
+    for (size_t k = load.value_or(0); k < (load ? *load + 1 : r_.loads.size()); ++k) {
       const RingPlan::Operand& o = r_.loads[k];
       Value* ready = barrier_at(x_, r_, k, false, at.stage);
       x_.if_then(b_.CreateICmpNE(at.round, x_.i32(0)), [&] { h_.mbarrier_wait(barrier_at(x_, r_, k, true, at.stage), b_.CreateSub(at.round, x_.i32(1))); });
@@ -158,10 +161,12 @@ class StreamRun {
     for (auto& [v, regs] : saved) x_.set(v, std::move(regs));
   }
   /// Fills the stage of trip - 1 again, where there was one and there is a trip for it. Its readers are done with it or soon will be.
-  void refill_before(Value* trip) { refill(b_.CreateAdd(trip, x_.i32(r_.stages - 1)), b_.CreateICmpNE(trip, x_.i32(0))); }
-  void refill(Value* ahead, Value* condition) {
+  void refill_before(Value* trip, std::optional<size_t> load = std::nullopt) {
+    refill(b_.CreateAdd(trip, x_.i32(r_.stages - 1)), b_.CreateICmpNE(trip, x_.i32(0)), load);
+  }
+  void refill(Value* ahead, Value* condition, std::optional<size_t> load = std::nullopt) {
     if (!producer_) return;
-    x_.if_then(b_.CreateAnd(producer_, b_.CreateAnd(condition, b_.CreateICmpULT(ahead, trips_.count))), [&] { fill(ahead); });
+    x_.if_then(b_.CreateAnd(producer_, b_.CreateAnd(condition, b_.CreateICmpULT(ahead, trips_.count))), [&] { fill(ahead, load); });
     h_.warp_sync();
   }
 
@@ -175,23 +180,32 @@ class StreamRun {
     Value* trip = x_.load(trip_var);
     for (size_t k = 0; k < args_.size(); ++k) x_.set(args_[k], load_carried(x_, args_[k], carried_[k]));
     enter(trip);
-    behind_issue_ = [&] {
-      refill_before(trip);
-      return 0u;
-    };
-    // A product in a branch would leave its refill there.
+    // A stage is filled again behind the issue of the next trip's first product; or what each load has in it behind its own product, so that the
+    // thread that fills does not wait for a warpgroup that is less than a trip behind. A product in a branch would leave its refill there.
     const bool straight_first = first_is_straight();
-    if (!straight_first) behind_issue_ = nullptr;
+    if (r_.refill_apart)
+      trip_ = trip;
+    else if (straight_first)
+      behind_issue_ = [&] {
+        refill_before(trip);
+        return 0u;
+      };
     x_.loops_.push_back(frame);
     bool ended = false;
     if (!x_.region(body_, &ended)) return false;
     x_.loops_.pop_back();
+    trip_ = nullptr;
     if (!ended) b_.CreateBr(frame.next);
     b_.SetInsertPoint(frame.next);
     // Every product has waited for its result, so the stage is read.
     for (const auto& p : r_.products)
       if (!straight(p.mma)) release(p, place_);
-    if (!straight_first) refill_before(trip);
+    if (r_.refill_apart) {
+      for (const auto& p : r_.products)
+        if (!straight(p.mma)) refill_before(trip, p.load);
+    } else if (!straight_first) {
+      refill_before(trip);
+    }
     h_.warp_sync();
     Value* next = b_.CreateAdd(trip, x_.i32(1));
     x_.store(trip_var, next);
@@ -424,6 +438,7 @@ class StreamRun {
   std::vector<ValueId> args_;
   std::vector<std::vector<Lowering::Var>> carried_;
   std::vector<Crossing> crossing_;
+  Value* trip_ = nullptr;                   ///< whose products are being emitted, where each refills what its load had in the stage before
   std::function<unsigned()> behind_issue_;  ///< runs once behind the next product's issue; gives the number of groups it has issued itself
   Value *base_ = nullptr, *producer_ = nullptr, *speaker_ = nullptr, *group_ = nullptr;
   llvm::BasicBlock* after_ = nullptr;
