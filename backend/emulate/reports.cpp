@@ -112,7 +112,7 @@ void Block::bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writ
 std::string Block::agent_text(const Access& a) const {
   if (a.agent < launch.all_threads()) return text("thread ", name(a.agent));
   if (a.agent < matrix_agent(0))
-    return text("a bulk copy that completes phase ", a.clock - 1, " of the mbarrier at ",
+    return text("a copy that completes phase ", a.clock - 1, " of the mbarrier at ",
                 shared_text(mbarriers[a.agent - launch.all_threads()].addr));
   if (a.agent < bulk_agent(0)) return text("warpgroup ", a.agent - matrix_agent(0), "'s wgmma group ", a.clock);
   return text("a bulk store of group ", a.clock, " of thread ", name(bulk_threads[a.agent - bulk_agent(0)]));

@@ -59,6 +59,32 @@ class TileSource {
     Value* address;  ///< i64
     Value* there;    ///< i1
   };
+  /// A place that goes from row to row: less to compute than for each row anew, and less to hold than what is computed once.
+  struct Cursor {
+    Value* address;   ///< of a view's rows
+    Values moves;     ///< of pointers
+  };
+  [[nodiscard]] Cursor begin(Value* row) const {
+    if (!o_.pointers) return {x_.d.opaque(b_.CreateAdd(base_, b_.CreateMul(b_.CreateZExt(row, b_.getInt64Ty()), stride_))), {}};
+    Cursor c{base_, {}};
+    for (const auto& [start, step] : moves_) c.moves.push_back(x_.d.opaque(b_.CreateAdd(start, b_.CreateMul(b_.CreateZExtOrTrunc(row, step->getType()), step))));
+    return c;
+  }
+  void advance(Cursor& c, uint32_t rows) const {
+    if (!o_.pointers) c.address = x_.d.opaque(b_.CreateAdd(c.address, b_.CreateMul(stride_, x_.i64(rows))));
+    for (size_t k = 0; k < c.moves.size(); ++k) {
+      Value* step = moves_[k].second;
+      c.moves[k] = x_.d.opaque(b_.CreateAdd(c.moves[k], b_.CreateMul(step, llvm::ConstantInt::get(step->getType(), rows))));
+    }
+  }
+  [[nodiscard]] Value* address(const Cursor& c) const {
+    Value* at = c.address;
+    for (Value* move : c.moves) at = b_.CreateAdd(at, b_.CreateMul(b_.CreateSExt(move, b_.getInt64Ty()), x_.i64(bytes_per_element_)));
+    return at;
+  }
+  /// Whether there is a row.
+  [[nodiscard]] Value* there(Value* row) const { return b_.CreateICmpULT(row, rows_); }
+
   [[nodiscard]] Value* bytes(const Row& row) const { return b_.CreateSelect(row.there, bytes_, x_.i32(0)); }
   /// How much of a piece of `piece` bytes at `byte` there is in the rows that there are.
   [[nodiscard]] Value* size(Value* byte, unsigned piece) const {
@@ -192,10 +218,20 @@ class StageCopy {
     if (first == 0) {
       // Computed anew in each trip: kept all through the loop, the masks and addresses of all copies would fill the registers of threads
       // that multiply, too.
-      std::tie(row_, byte_) = split(team_.apart ? team_.thread : x_.d.opaque(team_.thread));
+      std::tie(row_, byte_) = split(team_.apart && whole ? team_.thread : x_.d.opaque(team_.thread));
       sizes_.clear();
     }
     Value* to = b_.CreateAdd(stage, x_.i32(o_.offset));
+    if (team_.apart && o_.chosen == kNone && threads_ % row_pieces_ == 0) {
+      TileSource::Cursor at = source_.begin(row_);
+      for (unsigned j = first; j < last; ++j) {
+        if (j > first) source_.advance(at, threads_ / row_pieces_);
+        Value* there = whole ? nullptr : source_.there(b_.CreateAdd(row_, x_.i32(j * threads_ / row_pieces_)));
+        x_.d.cp_async(target(to, j * threads_), b_.CreateAdd(source_.address(at), b_.CreateZExt(byte_, b_.getInt64Ty())), piece_,
+                      whole ? nullptr : b_.CreateSelect(there, size(0), x_.i32(0)), when);
+      }
+      return;
+    }
     for (unsigned j = first; j < last; ++j) {
       // The number's parts have different bits, and so have rows, bytes and places made of them.
       const uint32_t number = j * threads_, row = number / row_pieces_, byte = number % row_pieces_ * piece_;

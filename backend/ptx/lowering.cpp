@@ -45,14 +45,14 @@ bool Lowering::run(const std::string& symbol) {
     place_warp_scratch();
     return true;
   }
-  // Registers of a block that has 168 for each of 384 threads, as the producer leaves them. One that copies holds the addresses of its pieces.
+  // Registers of a block that has 168 for each of 384 threads, as the producer leaves them.
   const bool copies = plan.copying_producer();
-  const unsigned producer_registers = copies ? 72 : 40, consumer_registers = copies ? 216 : 232;
+  constexpr unsigned kProducerRegisters = 40, kConsumerRegisters = 232;
   HopperOps& h = *hopper_ops(d);
   llvm::BasicBlock *produce = block("producer"), *fill = block("fill"), *idle = block("idle"), *consume = block("consumers");
   b.CreateCondBr(b.CreateICmpUGE(h.warp_uniform(warp_), i32(plan.consumers() / 32)), produce, consume);
   b.SetInsertPoint(produce);
-  h.max_registers(false, producer_registers);
+  h.max_registers(false, kProducerRegisters);
   // The producer does not wait for the others before it begins.
   producing_ = true;
   prepare_rings(*this);
@@ -63,7 +63,7 @@ bool Lowering::run(const std::string& symbol) {
   if (!every_block()) return false;
   producing_ = false;
   b.SetInsertPoint(consume);
-  h.max_registers(true, consumer_registers);
+  h.max_registers(true, kConsumerRegisters);
   consuming_ = true;
   pending_ = {};
   h.named_barrier(kConsumerBarrier, plan.block_threads());
