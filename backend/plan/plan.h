@@ -126,6 +126,8 @@ struct StreamPlan {
   std::vector<InstId> late;           ///< what runs a trip late, in order; the product is the last
   std::vector<InstId> late_only;      ///< the part of it that nothing else needs
   std::vector<ValueId> crossing;      ///< values of a trip that `late` reads during the next one
+  /// Without a producer: the stream that follows in the same ring, whose copies begin during the last trips of this one. kNone: none do.
+  InstId next = kNone;
   bool refill_apart = false;          ///< without a producer: each load's part of a stage is filled again behind the issue of its own product
   static constexpr unsigned element_bytes = 2;
   [[nodiscard]] uint32_t end() const { return RingPlan::kFirstStage + stages * stage_bytes; }

@@ -718,7 +718,6 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !options.plan.contains("warps");
   if (!bulk && !target.cp_async()) return;
   // Loops that bulk copies cannot feed have rings of cp.async where no loop of the kernel can be fed by them.
-<<<<<<< HEAD
   const auto tried = [&](bool by_bulk, bool alternate, bool singles) {
     std::pair<KernelPlan, std::map<InstId, std::string>> out{plan, why};
     find_rings(m, f, target, options, by_bulk, alternate, singles, out.first, out.second);
@@ -735,25 +734,6 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   }
   const bool singles = options.choice("single") != "off";
   if (may_alternate(m, f, options, plan)) {
-=======
-  if (!bulk || copies_only(m, f, target, options, plan, why)) {
-    if (target.wgmma() && plan.loops && may_alternate(m, f, options, plan)) {
-      KernelPlan tried = plan;
-      std::map<InstId, std::string> reasons = why;
-      find_rings(m, f, target, options, false, true, tried, reasons);
-      if (tried.alternate && tried.roles) {
-        plan = std::move(tried);
-        why = std::move(reasons);
-        return;
-      }
-    }
-    return find_rings(m, f, target, options, false, false, plan, why);
-  }
-  if (may_alternate(m, f, options, plan)) {
-    KernelPlan tried = plan;
-    std::map<InstId, std::string> reasons = why;
-    find_rings(m, f, target, options, true, true, tried, reasons);
->>>>>>> hopb
     // The two meet nowhere but at their barriers: each needs the producer, and stores from a stage of its own.
     const auto good = [&](const KernelPlan& p) { return p.alternate && p.roles && p.why_direct.empty() && !p.stores.empty() && turns_fit(f, p); };
     for (const bool with : {true, false}) {
@@ -761,15 +741,11 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
       if (auto found = tried(true, true, with); good(found.first)) return take(std::move(found));
     }
   }
-<<<<<<< HEAD
   auto found = tried(true, false, singles);
   // A producer is worth more than a product outside of the loops that it feeds.
   if (!found.first.staged.empty() && !found.first.roles)
     if (auto without = tried(true, false, false); without.first.roles) return take(std::move(without));
   take(std::move(found));
-=======
-  find_rings(m, f, target, options, true, false, plan, why);
->>>>>>> hopb
 }
 
 }  // namespace tile

@@ -164,6 +164,36 @@ std::vector<InstId> left_chain(const Function& f, const std::vector<InstId>& def
   return chain;
 }
 
+/// Whether the copies of stream `next` may begin before `first` ends: nothing but operations without effects stands between the two, and all that bounds
+/// and indices are made of is there before.
+bool runs_on(const Module& m, const Function& f, const std::vector<InstId>& def, const StreamPlan& first, const StreamPlan& next) {
+  if (first.barriers != next.barriers || first.late_product != kNone || next.late_product != kNone) return false;
+  InstId i = f.insts[first.loop].next;
+  for (; i < next.loop; i = f.insts[i].next) {
+    const Effect e = f.def(i).effect;
+    if (f.def(i).regions != 0 || f.def(i).terminator || e == Effect::Read || e == Effect::Write || e == Effect::ReadWrite) return false;
+  }
+  if (i != next.loop) return false;
+  const Region& r = f.region(next.loop);
+  const auto early = [&](ValueId v) {
+    if (m.types.is_token(f.type(v))) return def[v] != kNone && f.insts[def[v]].op == Opcode::MakeToken;
+    return def[v] == kNone ? v < r.first_arg || v >= r.first_arg + r.arg_count : def[v] < first.loop;
+  };
+  const auto computed = [&](ValueId v) { return v == r.first_arg || std::binary_search(next.index_slice.begin(), next.index_slice.end(), def[v]) || early(v); };
+  for (size_t k = 0; k < 3; ++k)
+    if (!early(f.operands(next.loop)[k])) return false;
+  for (const RingPlan::Operand& o : next.loads)
+    for (const ValueId v : f.operands(o.load))
+      if (m.types.is_token(f.type(v)) && !early(v)) return false;
+  for (const RingPlan::Operand& o : next.loads)
+    for (const ValueId v : f.group(o.load, 1))
+      if (!computed(v)) return false;
+  for (const InstId k : next.index_slice)
+    for (const ValueId v : f.operands(k))
+      if (!computed(v)) return false;
+  return true;
+}
+
 }  // namespace
 
 void plan_rotation(const Module& m, const Function& f, StreamPlan& stream) { Rotation(m, f, stream).run(); }
@@ -250,11 +280,14 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   for (auto& [loop, s] : plan.streams) {
     s.stages = std::clamp((limit - RingPlan::kFirstStage) / s.stage_bytes, 2u, RingPlan::kMaxStages);
     s.stages = forced_stages(options, s.stages);
-    s.refill_apart = options.choice("refill") == "apart";
+    s.refill_apart = options.choice("refill") == "apart" || options.choice("refill") == "next";
     plan.ring_bytes = std::max(plan.ring_bytes, s.end());
     const bool room = (plan.roles || s.stages > 2) && late_demand <= (plan.roles ? 224 : 240);
     if (options.choice("rotate") == "off" || (options.choice("rotate") != "on" && (plan.blocks_per_sm == 2 || !room))) s.late_product = kNone;
   }
+  if (plan.roles || options.choice("refill") != "next") return;
+  for (auto at = plan.streams.begin(); at != plan.streams.end(); ++at)
+    if (const auto behind = std::next(at); behind != plan.streams.end() && runs_on(m, f, def, at->second, behind->second)) at->second.next = behind->first;
 }
 
 }  // namespace tile

@@ -437,7 +437,7 @@ Value* Lowering::scratch(uint32_t bytes) {
   if (pending_.staged) hopper_ops(d)->bulk_wait(0, true);
   pending_.staged = false;  // the barrier that follows hands it on
   uint32_t first = plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
-  if (stream_ || plan.roles || (end != plan.ring_bytes && first + bytes > plan.ring_bytes)) first = end;
+  if (stream_ || filled_before_ || plan.roles || (end != plan.ring_bytes && first + bytes > plan.ring_bytes)) first = end;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
   pending_.shared = true;
   Value* at = first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
@@ -474,7 +474,7 @@ void Lowering::place_warp_scratch() {
 
 uint32_t Lowering::free_scratch() const {
   if (plan.roles) return (d.target.max_shared() - plan.ring_bytes - plan.left_bytes - plan.store_bytes()) >> (turn_scratch_ ? 1 : 0);
-  return stream_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
+  return stream_ || filled_before_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
 }
 
 void Lowering::barrier() {

@@ -249,6 +249,7 @@ class Lowering {
   friend bool lower_stream_product(Lowering&, InstId);
   const StreamPlan* stream_ = nullptr;    ///< of the loop whose body is being emitted
   StreamRun* stream_run_ = nullptr;       ///< what emits it
+  std::optional<std::pair<InstId, Value*>> filled_before_;   ///< stream that comes next and whose copies are under way; trips of the loops before (i32)
   std::map<InstId, Var> ring_position_;   ///< by loop: stages that were filled and used so far
 
   struct Frame {                          ///< of a loop or an if
