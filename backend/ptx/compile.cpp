@@ -20,6 +20,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Operator.h>
+#include <llvm/IR/PassInstrumentation.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -71,6 +72,15 @@ std::unique_ptr<llvm::TargetMachine> ptx_machine(const Target& target, unsigned 
       found->createTargetMachine(triple, target.llvm_cpu, ptx_feature(target.ptx_version), options, llvm::Reloc::PIC_, std::nullopt, level));
 }
 
+/// Leaves out passes of LLVM's own sequence whose only effect on kernels is the time they take: one for calls through pointers, and InstCombine in
+/// the last part of the sequence, where the vectorisers would have left it something to do.
+void leave_out_idle_passes(llvm::PassInstrumentationCallbacks& callbacks) {
+  callbacks.registerShouldRunOptionalPassCallback([last_part = false](llvm::StringRef name, const llvm::Any&) mutable {
+    last_part = last_part || name == "Float2IntPass";  // the first of that part
+    return !(name == "CalledValuePropagationPass" || (last_part && name == "InstCombinePass"));
+  });
+}
+
 /// @param machine  null for code of the emulation, where nothing may become a call of a C function
 void optimise(llvm::Module& module, llvm::TargetMachine* machine, unsigned level) {
   llvm::LoopAnalysisManager lam;
@@ -79,7 +89,9 @@ void optimise(llvm::Module& module, llvm::TargetMachine* machine, unsigned level
   llvm::ModuleAnalysisManager mam;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = tuning.LoopUnrolling = false;
-  llvm::PassBuilder builder(machine, tuning);
+  llvm::PassInstrumentationCallbacks callbacks;
+  if (level >= 2) leave_out_idle_passes(callbacks);
+  llvm::PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
   llvm::TargetLibraryInfoImpl no_functions;
   no_functions.disableAllFunctions();
   if (!machine) fam.registerPass([&] { return llvm::TargetLibraryAnalysis(no_functions); });
@@ -380,7 +392,8 @@ Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::Tar
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream os(text);
   llvm::legacy::PassManager emit;
-  if (machine.addPassesToEmitFile(emit, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) return diags.error(Code::I0001, Place{}, "LLVM cannot emit PTX");
+  constexpr bool kNoVerifier = true;  // attempt() has one
+  if (machine.addPassesToEmitFile(emit, os, nullptr, llvm::CodeGenFileType::AssemblyFile, kNoVerifier)) return diags.error(Code::I0001, Place{}, "LLVM cannot emit PTX");
   emit.run(code);
   std::string ptx(text.data(), text.size());
   // Targets newer than LLVM's are named in the header; the instructions are a subset of theirs.
