@@ -70,6 +70,7 @@ struct Thread {
   uint32_t id = 0;                                    ///< in the cluster: blocks one behind the other
   uint32_t local = 0, rank = 0;                       ///< in its block; the block's number in the cluster
   uint32_t base = 0;                                  ///< of its block's shared memory in that of the cluster
+  uint32_t rank_bits = 0;                             ///< the rank as shared addresses of the block hold it
   uint32_t cluster_phase = 0;                         ///< of the cluster's barrier, at which the thread arrived
   bool cluster_arrived = false;                       ///< and has not waited yet
   uint32_t site = 0;                                  ///< operation of the program under way
@@ -278,9 +279,8 @@ struct Block {
   [[nodiscard]] std::string shared_text(uint32_t addr) const;
   uint32_t running = 0;                               ///< the thread that runs now, or ran last
 
-  // Shared memory: addresses from kEmulatedSharedBase on. Those of a cluster's blocks lie one window behind the other; code uses addresses
-  // in its own block, and for other blocks those that mapa gives, which have the block's number plus one in their upper bits.
-  static constexpr unsigned kRankShift = 24;
+  // Shared memory: addresses of compiled code are counted from kEmulatedSharedBase on, with the block's rank above. Here the blocks of a
+  // cluster lie one window behind the other.
   std::unique_ptr<std::byte[]> storage;
   std::byte* shared = nullptr;                        ///< host address of shared address 0
   HappensBefore order;
@@ -289,9 +289,10 @@ struct Block {
   [[nodiscard]] Access access(const Thread& t) const { return {order.now(t.id), t.site, static_cast<uint16_t>(t.id)}; }
   /// An address in the thread's own block, as one in the cluster's windows.
   [[nodiscard]] uint32_t own_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
+    addr -= t.rank_bits;
     if (addr < kEmulatedSharedBase || uint64_t{addr} + bytes > kEmulatedSharedBase + launch.shared_bytes ||
         addr % align != 0) [[unlikely]]
-      bad_shared(t, addr, bytes, align);
+      bad_shared(t, addr + t.rank_bits, bytes, align);
     return t.base + addr;
   }
   /// The same for an address of mapa, or one in the thread's own block. Notes the use.

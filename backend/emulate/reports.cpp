@@ -86,6 +86,9 @@ void Block::check_same_operation(const Thread& t, const Thread& other, const cha
 }
 
 void Block::bad_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
+  if (const uint32_t rank = addr >> kEmulatedRankShift; rank != t.rank && rank < launch.cluster)
+    hazard(t, "shared address ", hex(addr), " is one of block ", rank, " of the cluster");
+  addr -= t.rank_bits;
   if (addr % align != 0)
     hazard(t, "shared address ", addr, " is not a multiple of ", align, " (byte ", int64_t{addr} - kEmulatedSharedBase,
            " of the block's)");

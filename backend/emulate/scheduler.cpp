@@ -101,6 +101,7 @@ bool Block::run(uint64_t linear) {
     t.local = id % launch.threads;
     t.rank = id / launch.threads;
     t.base = t.rank * launch.window();
+    t.rank_bits = t.rank << kEmulatedRankShift;
     t.cluster_phase = 0;
     t.cluster_arrived = false;
     t.site = kNone;

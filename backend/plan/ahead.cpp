@@ -25,7 +25,7 @@ class AheadFinder {
     std::vector<AheadLoad> out;
     unsigned words = 0;
     for (InstId i = r.begin; i < r.end; i = f_.insts[i].next) {
-      if (f_.insts[i].op != Opcode::LoadViewTko) continue;
+      if (f_.insts[i].op != Opcode::LoadViewTko || std::binary_search(plan_.staged.begin(), plan_.staged.end(), i)) continue;
       auto load = ahead(i);
       const ValueId tile = f_.result(i);
       const unsigned n = plan_.layout[tile].registers() * ((info(m_.types.element_of(f_.type(tile))).storage + 3) / 4);

@@ -31,7 +31,7 @@ class OrderFinder {
     for (const auto& [loop, r] : plan.rings) {
       for (InstId i = 0; i < loop; ++i)
         if (f_.insts[i].op == Opcode::If && f_.insts[i].next > loop) return false;
-      for (size_t bound = 0; bound < 2; ++bound)
+      for (size_t bound = 0; bound < 2 && !r.single; ++bound)
         if (slopes(f_.operands(loop)[bound]) != Slopes{}) return false;
     }
     return true;
@@ -50,7 +50,7 @@ class OrderFinder {
     for (const auto& [loop, s] : plan.streams)
       if (!look(loop)) return false;
     for (const auto& [loop, r] : plan.rings)
-      if (!look(loop)) return false;
+      if (!r.single && !look(loop)) return false;
     return found;
   }
 

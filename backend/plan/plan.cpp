@@ -236,11 +236,18 @@ class Planner {
       p.unit = MmaUnit::Group;
       p.name = "wgmma m64n" + std::to_string(1u << (ring.q_bits() - ring.q_groups())) + "k" + std::to_string(32 / ring.element_bytes) +
                (ring.swapped ? " of the transposed product" : "") + (ring.p_registers ? " with an operand in registers" : "") +
-               (ring.promote ? ", sums of each stage added in f32" : "") + " from a ring of " + std::to_string(ring.stages) + " stages" + (ring.copies ? " by cp.async" : "") +
+               (ring.a_registers ? " with the left operand in registers" : "") + (ring.promote ? ", sums of each stage added in f32" : "") +
+               (ring.single ? " from " + std::to_string(ring.trips) + (ring.trips == 1 ? " stage" : " stages") : "") + (ring.single ? " of" : " from") + " a ring of " +
+               std::to_string(ring.stages) + (ring.stages == 1 ? "" : " stages") + (ring.copies ? " by cp.async" : "") +
                (plan_.copying_producer() ? " of a producer" : "");
       if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end()) p.why = "no bulk copies: " + it->second;
       p.result = ring.wgmma_layout();
       assign(f_.result(i), p.result);
+      if (ring.a_registers) {
+        p.a = wgmma_a_layout(mb, kb, ring.group_bits);
+        // A tile that is loaded keeps the layout of its load: the fragments' own would make many small accesses.
+        if (!loaded(operands[0])) assign(operands[0], p.a);
+      }
       plan_.remarks.push_back({i, p.name, p.why});
       plan_.mma.emplace(i, std::move(p));
       return;
@@ -323,6 +330,17 @@ class Planner {
     assign(f_.result(i), p.result);
     plan_.remarks.push_back({i, p.name, p.why});
     plan_.mma.emplace(i, std::move(p));
+  }
+
+  /// Whether a tile is as a load left it, or reshaped.
+  bool loaded(ValueId v) const {
+    for (InstId i = 0; i < f_.insts.size(); ++i)
+      for (uint32_t r = 0; r < f_.insts[i].result_count; ++r) {
+        if (f_.result(i, r) != v) continue;
+        const Opcode op = f_.insts[i].op;
+        return op == Opcode::Reshape ? loaded(f_.operands(i)[0]) : op == Opcode::LoadViewTko || op == Opcode::LoadPtrTko;
+      }
+    return false;
   }
 
   /// Small rectangles of the result in each thread, so that a value of A and of B serves several products.

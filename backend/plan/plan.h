@@ -57,6 +57,11 @@ struct RingPlan {
     [[nodiscard]] unsigned swizzle() const { return row_bytes == 128 ? 3 : row_bytes == 64 ? 2 : 1; }
   };
   InstId loop = kNone, mma = kNone;
+  /// A product outside of such loops: `loop` is the product itself, and its K is cut into `trips` stages.
+  bool single = false;
+  unsigned trips = 0;
+  /// Of a single product: its left operand comes through registers, in the layout of an accumulator; `a` is unused.
+  bool a_registers = false;
   unsigned carried = 0;               ///< position of the accumulator among the loop's carried values
   ValueId condition = kNone;          ///< of cp.async and wgmma: trips where this is false have no product
   bool copies = false;                ///< stages are filled by cp.async of all threads instead of bulk copies
@@ -89,6 +94,7 @@ struct RingPlan {
   /// scratch space.
   static constexpr uint32_t kFirstStage = 1024;
   static constexpr uint32_t kSharedBytes = 227 * 1024;  ///< of a block
+  static constexpr uint32_t kReserved = 1024;           ///< that the system takes of each block
   static constexpr unsigned kMaxStages = 6;
   [[nodiscard]] uint32_t end() const { return kFirstStage + stages * stage_bytes; }
 };
@@ -120,6 +126,9 @@ struct StreamPlan {
   std::vector<InstId> late;           ///< what runs a trip late, in order; the product is the last
   std::vector<InstId> late_only;      ///< the part of it that nothing else needs
   std::vector<ValueId> crossing;      ///< values of a trip that `late` reads during the next one
+  /// Without a producer: the stream that follows in the same ring, whose copies begin during the last trips of this one. kNone: none do.
+  InstId next = kNone;
+  bool refill_apart = false;          ///< without a producer: each load's part of a stage is filled again behind the issue of its own product
   static constexpr unsigned element_bytes = 2;
   [[nodiscard]] uint32_t end() const { return RingPlan::kFirstStage + stages * stage_bytes; }
   [[nodiscard]] const Product* product(InstId mma) const {
@@ -158,7 +167,8 @@ struct KernelPlan {
   unsigned warp_bits = 2;                 ///< log2 of the warps of a block
   std::vector<Layout> layout;             ///< by ValueId; tiles only
   std::map<InstId, MmaPlan> mma;
-  std::map<InstId, RingPlan> rings;       ///< by loop
+  std::map<InstId, RingPlan> rings;       ///< by loop, or by product where it stands in none
+  std::vector<InstId> staged;             ///< loads of products outside of loops, which bulk copies make, and what leads from these to the products
   std::map<InstId, StreamPlan> streams;   ///< by loop
   std::vector<TensorMapSpec> maps;
   std::map<InstId, std::vector<AheadLoad>> ahead;  ///< by loop
@@ -210,6 +220,30 @@ struct KernelPlan {
 /// The rings that a kernel's loops can have: of bulk tensor copies on a target with wgmma, else of cp.async; fills `rings`, `maps`,
 /// `ring_bytes` and warp_bits. Leaves `why` for products that it looked at in vain.
 void plan_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan, std::map<InstId, std::string>& why);
+
+/// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
+/// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
+void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
+
+/// Rings of cp.async: a producer whose threads all copy into as many stages as there is room for, or none, and stages of two blocks on an SM.
+void plan_copies(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan);
+
+/// Whether warpgroups can take turns: with the program's blocks, where all that a block does is products in one loop and behind it, and what follows
+/// from them; or with the iterations of the program's loop around that loop, where both can run what stands outside of it, nothing but tokens goes
+/// from one iteration to the next, and each makes one store.
+[[nodiscard]] bool may_alternate(const Module& m, const Function& f, const CompileOptions& options, const KernelPlan& plan);
+
+/// Whether warpgroups can each have a tile of its own, once rings are found.
+[[nodiscard]] bool take_turns(const KernelPlan& plan);
+
+/// What these two cannot know before stages are planned: each stage that a tile has behind its loop is full before the other warpgroup begins, no
+/// product meets others in shared memory, and a program's own loop loads nothing else.
+[[nodiscard]] bool turns_fit(const Function& f, const KernelPlan& plan);
+
+[[nodiscard]] bool is_product(Opcode op);
+
+/// Of a product outside of loops: registers of a thread for its accumulator and left operand.
+[[nodiscard]] unsigned single_registers(const RingPlan& r);
 
 /// The loads of loops that are made ahead; fills `ahead`. After layouts, rings and streams are known. `--plan ahead=off` for none,
 /// ahead=products for loops with products, too.

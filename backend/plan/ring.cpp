@@ -1,7 +1,6 @@
 // Finds loops whose products can be fed by bulk tensor copies through a ring of stages. Everything is recognised by structure: what the
 // operands are made of, which values the indices need, and that nothing in the loop writes memory.
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "backend/plan/array_map.h"
@@ -12,8 +11,11 @@ namespace {
 
 constexpr size_t kMaxRings = 8;                  // their barriers fill the first KiB
 constexpr unsigned kMaxCopyStages = 4;           // of cp.async
-constexpr uint32_t kReserved = 1024;             // bytes of shared memory that the system takes of each block
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
+constexpr uint32_t kSingleStage = 32768;         // of products outside of loops in kernels without other rings
+
+/// Of a product's accumulator and its left operand, in a thread: the assembler spills where there are more (128 x 128 by one warpgroup has 192).
+constexpr unsigned kSingleRegisters = 192;
 
 class RingFinder {
  public:
@@ -36,7 +38,7 @@ class RingFinder {
     const auto look = [&](const Region& in) {
       for (InstId i = in.begin; i < in.end; i = f_.insts[i].next) {
         const Opcode op = f_.insts[i].op;
-        if (op != Opcode::MmaF && op != Opcode::MmaI && op != Opcode::MmaFScaled) continue;
+        if (!is_product(op)) continue;
         several = several || ring.mma != kNone;
         ring.mma = *mma = i;
       }
@@ -58,25 +60,8 @@ class RingFinder {
     if (also.empty() && branch_ != kNone) also = others(f_.region(branch_));
     if (also.empty() && branch_ != kNone) also = others(f_.region(branch_, 1));
     if (!also.empty()) return fail(why, also);
+    if (!take_product(ring, why)) return std::nullopt;
     const auto operands = f_.operands(ring.mma);
-    const auto shape_a = m_.types.shape_of(f_.type(operands[0])), shape_r = m_.types.shape_of(f_.type(f_.result(ring.mma)));
-    if (shape_r.size() != 2) return fail(why, "the product has a batch dimension");
-    const ElementType e = m_.types.element_of(f_.type(operands[0]));
-    const ElementType acc = m_.types.element_of(f_.type(operands[2]));
-    if (acc != ElementType::F32 && acc != ElementType::I32 && acc != ElementType::F64) return fail(why, "the accumulator is neither f32 nor i32");
-    switch (e) {
-      case ElementType::F16: case ElementType::BF16: case ElementType::TF32: case ElementType::I8: case ElementType::F8E4M3FN: case ElementType::F8E5M2: break;
-      // In the long shapes of mma.sync, which no older target has.
-      case ElementType::F64: if (!bulk_ && target_.sm >= 90) break; [[fallthrough]];
-      default: return fail(why, "products of " + std::string(info(e).name) + " have no ring");
-    }
-    ring.element = e;
-    ring.element_bytes = info(e).storage;
-    ring.m_bits = log2_of(shape_r[0]);
-    ring.n_bits = log2_of(shape_r[1]);
-    ring.k_bits = log2_of(shape_a[1]);
-    const unsigned k_step = ring.element_bytes == 8 ? 4 : 5 - log2_of(ring.element_bytes);  // an instruction takes 32 bytes of K, 128 of f64
-    if (ring.m_bits < 4 || ring.n_bits < 3 || ring.k_bits < k_step) return fail(why, "the tile is smaller than one instruction");
     if (!carried(ring)) return fail(why, "the accumulator is used otherwise in the loop");
     element_bytes_ = ring.element_bytes;
     if (!operand(operands[0], ring.k_bits, ring.m_bits, false, ring.a, why) || !operand(operands[1], ring.n_bits, ring.k_bits, true, ring.b, why)) return std::nullopt;
@@ -109,6 +94,30 @@ class RingFinder {
     return ring;
   }
 
+  /// Type and sizes of a ring's product.
+  bool take_product(RingPlan& ring, std::string& why) const {
+    const auto operands = f_.operands(ring.mma);
+    const auto shape_a = m_.types.shape_of(f_.type(operands[0])), shape_r = m_.types.shape_of(f_.type(f_.result(ring.mma)));
+    if (shape_r.size() != 2) return bad(why, "the product has a batch dimension");
+    const ElementType e = m_.types.element_of(f_.type(operands[0]));
+    const ElementType acc = m_.types.element_of(f_.type(operands[2]));
+    if (acc != ElementType::F32 && acc != ElementType::I32 && acc != ElementType::F64) return bad(why, "the accumulator is neither f32 nor i32");
+    switch (e) {
+      case ElementType::F16: case ElementType::BF16: case ElementType::TF32: case ElementType::I8: case ElementType::F8E4M3FN: case ElementType::F8E5M2: break;
+      // In the long shapes of mma.sync, which no older target has.
+      case ElementType::F64: if (!bulk_ && target_.sm >= 90) break; [[fallthrough]];
+      default: return bad(why, "products of " + std::string(info(e).name) + " have no ring");
+    }
+    ring.element = e;
+    ring.element_bytes = info(e).storage;
+    ring.m_bits = log2_of(shape_r[0]);
+    ring.n_bits = log2_of(shape_r[1]);
+    ring.k_bits = log2_of(shape_a[1]);
+    const unsigned k_step = ring.element_bytes == 8 ? 4 : 5 - log2_of(ring.element_bytes);  // an instruction takes 32 bytes of K, 128 of f64
+    if (ring.m_bits < 4 || ring.n_bits < 3 || ring.k_bits < k_step) return bad(why, "the tile is smaller than one instruction");
+    return true;
+  }
+
   /// wgmma where one of its forms takes the operands as they lie in memory, else mma.sync.
   void choose_unit(RingPlan& ring) const {
     if (by_warps_only_ || !target_.wgmma()) return by_warps(ring);
@@ -135,6 +144,75 @@ class RingFinder {
   static void by_warps(RingPlan& ring) {
     ring.sync = true;
     ring.swapped = ring.p_registers = ring.promote = false;
+  }
+
+  /// A product outside of loops with rings, whose right operand, and the left one if it is loaded for it alone, come through stages as in a
+  /// ring. `limit`: bytes that a stage should have at most. `groups`: log2 of the warpgroups, where others have chosen it.
+  std::optional<RingPlan> find_single(InstId mma, uint32_t limit, std::optional<unsigned> groups, std::string& why) {
+    loop_ = branch_ = kNone;
+    RingPlan ring;
+    ring.loop = ring.mma = mma;
+    ring.single = true;
+    if (!target_.wgmma() || by_warps_only_) return fail(why, "--plan mma=sync");
+    if (f_.insts[mma].op == Opcode::MmaFScaled) return fail(why, "scaled products have no ring");
+    if (!take_product(ring, why)) return std::nullopt;
+    element_bytes_ = ring.element_bytes;
+    const auto operands = f_.operands(mma);
+    if (!operand(operands[1], ring.n_bits, ring.k_bits, true, ring.b, why) || !may_wait(ring.b.load, mma, why)) return std::nullopt;
+    std::string unused;
+    const size_t maps = pending_.size();
+    if (!operand(operands[0], ring.k_bits, ring.m_bits, false, ring.a, unused) || !may_wait(ring.a.load, mma, unused)) {
+      pending_.resize(maps);
+      ring.a = {};
+      ring.a_registers = true;
+    }
+    if (!ring.a_registers) {
+      choose_unit(ring);
+      if (ring.sync) return fail(why, "no form of it takes the tile");
+      if (groups && ring.group_bits != *groups) return fail(why, "a loop of the kernel uses another number of warpgroups");
+    } else {
+      if (ring.element_bytes != 2) return fail(why, "its left operand is not loaded, and has no elements of 16 bits");
+      if (ring.m_bits < 6 || ring.n_bits > 8) return fail(why, "the tile does not fit wgmma");
+      ring.group_bits = groups ? *groups : alternate_ && ring.m_bits + ring.n_bits <= 14 ? 0 : ring.m_bits >= 7 ? 1 : 0;
+      if (ring.m_bits < 6 + ring.group_bits) return fail(why, "there are rows for one warpgroup only");
+      if (ring.m_bits + ring.n_bits - 7 - ring.group_bits > 7 || single_registers(ring) > kSingleRegisters) return fail(why, "accumulator and left operand need more registers than there are");
+    }
+    // Pieces of K that a stage holds. Where K is contiguous, rows of 128 bytes stay whole.
+    const unsigned all = ring.k_bits;
+    const auto cut = [&](RingPlan::Operand& o, unsigned k_bits) {
+      if (o.mn_major) {
+        o.rows = 1u << k_bits;
+      } else {
+        o.panels = std::max(1u, (ring.element_bytes << k_bits) / 128);
+      }
+    };
+    const auto bytes = [&](unsigned k_bits) {
+      uint32_t sum = 0;
+      for (RingPlan::Operand o : {ring.a, ring.b}) {
+        if (o.load == kNone) continue;
+        cut(o, k_bits);
+        sum += (o.bytes() + 1023) & ~1023u;
+      }
+      return sum;
+    };
+    const bool rows = (!ring.a_registers && !ring.a.mn_major) || !ring.b.mn_major;
+    const unsigned least = std::min(all, (rows ? 7 : 6) - log2_of(ring.element_bytes));
+    while (ring.k_bits > least && bytes(ring.k_bits) > limit) --ring.k_bits;
+    ring.trips = 1u << (all - ring.k_bits);
+    for (auto* o : {&ring.a, &ring.b}) {
+      if (o->load == kNone) continue;
+      cut(*o, ring.k_bits);
+      TensorMapSpec& map = pending_[o->map - plan_.maps.size()];
+      for (size_t d = 0; d < o->tile_dim.size(); ++d)
+        if (o->tile_dim[d] == o->outer) map.box[d] = o->rows;
+    }
+    ring.b.offset = (ring.a.bytes() + 1023) & ~1023u;
+    ring.stage_bytes = (ring.b.offset + ring.b.bytes() + 1023) & ~1023u;
+    if (plan_.rings.size() + plan_.streams.size() == kMaxRings) return fail(why, "the kernel has eight rings already");
+    ring.barriers = static_cast<uint32_t>(plan_.rings.size() + plan_.streams.size()) * 16 * RingPlan::kMaxStages;
+    ring.stages = std::min({RingPlan::kMaxStages, ring.trips, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / ring.stage_bytes});
+    if (ring.stages < std::min(2u, ring.trips)) return fail(why, "two stages do not fit into shared memory");
+    return ring;
   }
 
   /// The stream of a loop whose body does more than one product; nullopt if no product of it can be streamed.
@@ -183,7 +261,7 @@ class RingFinder {
     if (!ring.sync && ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > 6) return ring;
     if (!ring.sync && one_block_) return ring;
     // Two blocks on an SM hide each other's barriers.
-    if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
+    if (const uint32_t half = fit((all + RingPlan::kReserved) / 2 - RingPlan::kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
   }
 
@@ -227,7 +305,18 @@ class RingFinder {
     return std::nullopt;
   }
 
-  bool inside(InstId i) const { return i != kNone && i > loop_ && i < f_.insts[loop_].next; }
+  /// Whether a load can be made where its product stands: nothing that writes, and could be ordered behind it, comes in between.
+  bool may_wait(InstId load, InstId mma, std::string& why) const {
+    if (uses_[f_.result(load, 1)] == 0) return true;
+    for (InstId i = load; i < mma; ++i) {
+      const Effect e = f_.def(i).effect;
+      if (e == Effect::Write || e == Effect::ReadWrite || f_.def(i).regions != 0) return bad(why, "what follows the load of an operand comes before the product");
+    }
+    return true;
+  }
+
+  /// In the loop at hand; anywhere for a product outside of loops.
+  bool inside(InstId i) const { return i != kNone && (loop_ == kNone || (i > loop_ && i < f_.insts[loop_].next)); }
 
   /// May stand in the loop beside the product: is not computed by it, or can be left out.
   bool harmless(InstId i) const {
@@ -278,7 +367,7 @@ class RingFinder {
     for (size_t k = 0; k < to.size(); ++k) to[k] = static_cast<int>(k);
     for (;;) {
       const InstId i = def_[v];
-      if (!inside(i) || uses_[v] != 1) return bad(why, "an operand is not loaded in the loop for the product alone");
+      if (!inside(i) || uses_[v] != 1) return bad(why, loop_ == kNone ? "the right operand is not loaded for the product alone" : "an operand is not loaded in the loop for the product alone");
       const Opcode op = f_.insts[i].op;
       if (op == Opcode::LoadViewTko || (op == Opcode::LoadPtrTko && !bulk_)) {
         out.load = i;
@@ -478,16 +567,27 @@ class RingFinder {
   std::vector<TensorMapSpec> pending_;  ///< maps of the ring just found
 };
 
+/// Whether the trips of the loops around a product, and that it is come to at all, are those of rings: no loop stands around it but such as hold a
+/// loop with a ring, too.
+bool beside_rings(const Function& f, const KernelPlan& plan, InstId mma) {
+  for (InstId i = 0; i < mma; ++i) {
+    if ((f.insts[i].op != Opcode::For && f.insts[i].op != Opcode::Loop) || f.insts[i].next <= mma) continue;
+    const bool holds = std::any_of(plan.rings.begin(), plan.rings.end(), [&](const auto& r) { return !r.second.single && r.first > i && r.first < f.insts[i].next; });
+    if (plan.rings.contains(i) || plan.streams.contains(i) || !holds) return false;
+  }
+  return true;
+}
+
 /// Warps for a ring of cp.async, as log2. 64 x 64 elements of the result for each where two blocks share an SM: fragments are then read least
 /// often. Else twice as many warps, which hide each other's waits. Other products and larger tiles of the kernel may want more.
 unsigned copy_warps(const Module& m, const Function& f, const Target& target, const RingPlan& ring, unsigned chosen, bool first) {
-  const bool two = 2 * (ring.end() + kReserved) <= target.max_shared() + kReserved;
+  const bool two = 2 * (ring.end() + RingPlan::kReserved) <= target.max_shared() + RingPlan::kReserved;
   const unsigned bits = ring.m_bits + ring.n_bits, elements = ring.element_bytes == 8 ? 10 : two && bits < 15 ? 12 : 11;
   const unsigned mine = std::clamp(bits, elements + 2, elements + 3) - elements;
   unsigned products = 0, largest = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
     const Opcode op = f.insts[i].op;
-    products += op == Opcode::MmaF || op == Opcode::MmaI || op == Opcode::MmaFScaled ? 1 : 0;
+    products += is_product(op) ? 1 : 0;
     if (i > ring.loop && i < f.insts[ring.loop].next) continue;
     for (uint32_t r = 0; r < f.insts[i].result_count; ++r)
       if (const TypeId t = f.type(f.result(i, r)); m.types.is_tile(t)) largest = std::max(largest, element_bits(m.types.shape_of(t)));
@@ -504,179 +604,10 @@ Layout RingPlan::wgmma_layout() const {
 
 unsigned readers(const RingPlan& r, unsigned warp_bits) { return r.sync || r.p_registers ? 1u << warp_bits : 1u << r.group_bits; }
 
-unsigned forced_stages(const CompileOptions& options, unsigned most) {
-  const std::string stages = options.choice("stages");
-  return stages.empty() ? most : std::clamp(static_cast<unsigned>(std::atoi(stages.c_str())), 2u, most);
-}
-
-uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan) {
-  uint32_t most = 0;
-  for (InstId i = 0; i < f.insts.size(); ++i) {
-    const bool by_pointers = f.insts[i].op == Opcode::StorePtrTko;
-    if ((f.insts[i].op != Opcode::StoreViewTko && !by_pointers) || plan.stores.contains(i)) continue;
-    const TypeId type = f.type(f.operand(i, by_pointers ? 1 : 0));
-    const auto shape = m.types.shape_of(type);
-    const unsigned bytes = info(m.types.element_of(type)).storage;
-    most = std::max(most, bytes << element_bits(shape));
-  }
-  return most;
-}
-
 namespace {
 
-/// Makes one ring of those of all loops, which a producer can fill ahead of the end of a loop. False where their stages are left by different
-/// numbers of readers.
-bool share_ring(KernelPlan& plan) {
-  RingPlan& first = plan.rings.begin()->second;
-  uint32_t bytes = 0;
-  for (const auto& [loop, r] : plan.rings) {
-    if (r.sync || readers(r, plan.warp_bits) != readers(first, plan.warp_bits)) return false;
-    bytes = std::max(bytes, r.stage_bytes);
-  }
-  const uint32_t barriers = first.barriers;
-  for (auto& [loop, r] : plan.rings) {
-    r.barriers = barriers;
-    r.stage_bytes = bytes;
-    r.stages = std::min(RingPlan::kMaxStages, (RingPlan::kSharedBytes - RingPlan::kFirstStage) / bytes);
-  }
-  return true;
-}
-
-/// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
-/// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
-void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan) {
-  if (plan.rings.empty()) return;
-  bool nested = false, large = false, small = plan.streams.empty(), few = false;
-  uint32_t stage_bytes = 0;
-  // A product outside of loops has its operands and sums in registers, besides those of the ring's tile.
-  size_t products = 0;
-  for (InstId i = 0; i < f.insts.size(); ++i) products += f.insts[i].op == Opcode::MmaF || f.insts[i].op == Opcode::MmaI || f.insts[i].op == Opcode::MmaFScaled ? 1 : 0;
-  small = small && products == plan.rings.size();
-  for (const auto& [loop, r] : plan.rings) {
-    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
-    const unsigned registers = r.sync ? 7 : r.p_bits() + r.q_bits() - 7 - r.group_bits + (r.promote ? 1 : 0);  // log2
-    large = large || registers > 6;
-    small = small && !r.sync && registers <= 6;
-    stage_bytes = std::max(stage_bytes, r.stage_bytes);
-    few = few || std::min(r.m_bits, r.n_bits) <= 6;
-  }
-  const uint32_t half = (RingPlan::kSharedBytes / 2 - RingPlan::kFirstStage) / stage_bytes;
-  const uint32_t stores = std::min(store_bytes(m, f, plan), RingPlan::kSharedBytes / 2) + (plan.stores.empty() ? 0 : kStoreBytes * (plan.consumers() / 128));
-  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
-  const std::string roles = options.choice("roles");
-  unsigned most = RingPlan::kMaxStages;
-  if (roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
-    const auto apart = plan.rings;
-    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
-    if (!plan.roles) plan.rings = apart;
-  }
-  if (plan.roles) {
-    most = beside;
-  } else if (small && !nested && half >= (few ? 4u : 3u)) {
-    // Products of few rows wait for memory, often in fewer blocks than there are SMs: one block with all stages then has more on its way.
-    most = half;
-    plan.blocks_per_sm = 2;
-  }
-  for (auto& [loop, r] : plan.rings) {
-    r.stages = forced_stages(options, std::min(r.stages, most));
-    plan.ring_bytes = std::max(plan.ring_bytes, r.end());
-  }
-  place_stores(m, f, plan);
-}
-
-/// The power of two that is known to divide a scalar expression.
-uint64_t divisor(const Facts& facts, const ScalarNodes& s, int n) {
-  if (n < 0) return Facts::kMost;
-  const ScalarNodes::Node& node = s.nodes[static_cast<size_t>(n)];
-  using K = ScalarNodes::Kind;
-  if (node.kind == K::Value) return facts.divisor(node.value);
-  if (node.kind == K::Constant) return std::min(uint64_t{1} << std::countr_zero(static_cast<uint64_t>(node.number)), Facts::kMost);
-  const uint64_t a = divisor(facts, s, node.left), b = divisor(facts, s, node.right);
-  return node.kind == K::Mul ? std::min(a * b, Facts::kMost) : std::min(a, b);
-}
-
-/// Whether all rows of an operand are known to begin at multiples of 16 bytes, so that its pieces are copied in these.
-bool aligned(const Module& m, const Function& f, const Facts& facts, const RingPlan::Operand& o, unsigned element_bytes) {
-  const uint64_t elements = 16 / element_bytes;
-  if (o.pointers) {
-    const auto whole = [&](int n) { return divisor(facts, o.pointers->scalars, n) >= elements; };
-    const AffinePointers& p = o.pointers->pointers;
-    bool all = facts.divisor(p.base) >= 16;
-    for (const AffineTile& t : p.trips) all = all && whole(t.start);
-    for (const AffineTile& t : p.moves) all = all && whole(t.start) && (t.splat() || whole(t.step[static_cast<size_t>(o.outer)]));
-    return all;
-  }
-  const ValueId view = f.operand(o.load, 0);
-  const Type& type = m.types.get(f.type(view));
-  const bool gathers = type.kind == TypeKind::GatherScatterView;
-  const Facts::Array& array = facts.array(view);
-  bool all = array.base >= 16;
-  for (size_t k = 0; k < type.shape.size(); ++k) {
-    const auto d = gathers ? k : static_cast<size_t>(type.dim_map[k]);
-    if (static_cast<int>(k) != o.inner) all = all && d < array.strides.size() && array.strides[d] >= elements;
-    if (static_cast<int>(k) == o.inner && gathers) all = all && facts.divisor(f.group(o.load, 1)[k]) >= elements;
-  }
-  return all;
-}
-
-/// Rings of cp.async: a producer whose threads all copy into as many stages as there is room for, or none, and stages of two blocks on an SM.
-void plan_copies(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan) {
-  if (plan.rings.empty()) return;
-  const std::string roles = options.choice("roles");
-  bool nested = false, sync = false, large = false, whole_pieces = true;
-  uint32_t stage_bytes = 0;
-  for (const auto& [loop, r] : plan.rings) {
-    // The producer's threads are half as many as those that multiply: too few for pieces of 8 bytes and less.
-    for (const auto* o : {&r.a, &r.b}) whole_pieces = whole_pieces && aligned(m, f, plan.facts, *o, r.element_bytes);
-    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
-    sync = sync || r.sync;
-    large = large || (!r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits > 6);
-    stage_bytes = std::max(stage_bytes, r.stage_bytes);
-  }
-  const uint32_t stores = std::min(store_bytes(m, f, plan) << (plan.alternate ? 1 : 0), RingPlan::kSharedBytes / 2);
-  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
-  if (!sync && target.wgmma() && roles != "off" && ((whole_pieces && (nested || large || plan.loops)) || roles == "on") && beside >= 3) {
-    const auto apart = plan.rings;
-    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
-    if (!plan.roles) plan.rings = apart;
-  }
-  for (auto& [loop, r] : plan.rings) {
-    if (plan.roles) r.stages = std::min(RingPlan::kMaxStages, beside);
-    r.stages = forced_stages(options, r.stages);
-    plan.ring_bytes = std::max(plan.ring_bytes, r.end());
-  }
-  if (!plan.roles && !sync && !large && 2 * (plan.ring_bytes + kReserved) <= target.max_shared() + kReserved) plan.blocks_per_sm = 2;
-}
-
-/// Whether warpgroups can take turns: with the program's blocks, where all that a block does is one product and what follows from it; or with
-/// the iterations of the program's loop around the product, where both can run what stands outside of it, nothing but tokens goes from one
-/// iteration to the next, and each makes one store.
-bool may_alternate(const Module& m, const Function& f, const CompileOptions& options, const KernelPlan& plan) {
-  if (options.choice("alternate") == "off" || options.choice("roles") == "off" || options.choice("store") == "direct") return false;
-  std::vector<InstId> loops;
-  unsigned stores = 0;
-  for (InstId i = 0; i < f.insts.size(); ++i) {
-    const Opcode op = f.insts[i].op;
-    if (op == Opcode::For) loops.push_back(i);
-    if (op == Opcode::If || op == Opcode::Loop) return false;
-    stores += op == Opcode::StoreViewTko ? 1 : 0;
-  }
-  if (plan.loops) return loops.size() == 1;
-  if (loops.size() != 2 || loops[1] > f.insts[loops[0]].next || stores != 1) return false;
-  const Region& r = f.region(loops[0]);
-  for (uint32_t k = 1; k < r.arg_count; ++k)
-    if (!m.types.is_token(f.type(r.first_arg + k))) return false;
-  for (InstId i = 0; i < f.insts.size(); ++i) {
-    if (i > loops[1] && i < f.insts[loops[1]].next) continue;
-    const bool inside = i > loops[0] && i < f.insts[loops[0]].next;
-    const Effect e = f.def(i).effect;
-    if ((e == Effect::Read || e == Effect::Write || e == Effect::ReadWrite) && !(inside && f.insts[i].op == Opcode::StoreViewTko)) return false;
-  }
-  return true;
-}
-
-/// What plan_rings() leaves in the plan and in `why`.
-void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool bulk, bool alternate, KernelPlan& plan,
+/// What plan_rings() leaves in the plan and in `why`. `singles`: products outside of loops, too.
+void find_rings(const Module& m, const Function& f, const Target& target, const CompileOptions& options, bool bulk, bool alternate, bool singles, KernelPlan& plan,
                 std::map<InstId, std::string>& why) {
   RingFinder finder(m, f, target, bulk, plan);
   const bool warps_forced = options.plan.contains("warps");
@@ -723,11 +654,39 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
     plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
     plan.rings.emplace(i, *std::move(ring));
   }
-  plan.alternate = alternate && plan.rings.size() == 1 && !plan.rings.begin()->second.sync && plan.rings.begin()->second.group_bits == 0;
   if (!bulk) {
+    plan.alternate = alternate && take_turns(plan);
     plan_copies(m, f, target, options, plan);
     return;
   }
+  // Stages are cut so that those of loops stay as many as they are.
+  uint32_t limit = 0;
+  bool by_warps = false;
+  for (const auto& [loop, r] : plan.rings) limit = std::max(limit, r.stage_bytes), by_warps = by_warps || r.sync;
+  if (singles && !by_warps && plan.streams.empty() && (!plan.rings.empty() || options.choice("single") == "on"))
+    for (InstId i = 0; i < f.insts.size(); ++i) {
+      if (!is_product(f.insts[i].op) || !beside_rings(f, plan, i)) continue;
+      finder.pending_.clear();
+      std::string reason;
+      auto ring = finder.find_single(i, limit == 0 ? kSingleStage : limit, groups_chosen ? std::optional(group_bits) : std::nullopt, reason);
+      if (!ring) {
+        why[i] = reason;
+        continue;
+      }
+      why.erase(i);
+      group_bits = ring->group_bits;
+      groups_chosen = true;
+      plan.warp_bits = 2 + group_bits;
+      for (const auto* o : {&ring->a, &ring->b}) {
+        if (o->load == kNone) continue;
+        plan.staged.push_back(o->load);
+        plan.staged.insert(plan.staged.end(), o->chain.begin(), o->chain.end());
+      }
+      plan.maps.insert(plan.maps.end(), finder.pending_.begin(), finder.pending_.end());
+      plan.rings.emplace(i, *std::move(ring));
+    }
+  std::sort(plan.staged.begin(), plan.staged.end());
+  plan.alternate = alternate && take_turns(plan);
   plan_stores(m, f, options, plan);
   plan_occupancy(m, f, options, plan);
   plan_stream_resources(m, f, options, plan);
@@ -759,31 +718,34 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !options.plan.contains("warps");
   if (!bulk && !target.cp_async()) return;
   // Loops that bulk copies cannot feed have rings of cp.async where no loop of the kernel can be fed by them.
+  const auto tried = [&](bool by_bulk, bool alternate, bool singles) {
+    std::pair<KernelPlan, std::map<InstId, std::string>> out{plan, why};
+    find_rings(m, f, target, options, by_bulk, alternate, singles, out.first, out.second);
+    return out;
+  };
+  const auto take = [&](auto&& found) {
+    plan = std::move(found.first);
+    why = std::move(found.second);
+  };
   if (!bulk || copies_only(m, f, target, options, plan, why)) {
-    if (target.wgmma() && plan.loops && may_alternate(m, f, options, plan)) {
-      KernelPlan tried = plan;
-      std::map<InstId, std::string> reasons = why;
-      find_rings(m, f, target, options, false, true, tried, reasons);
-      if (tried.alternate && tried.roles) {
-        plan = std::move(tried);
-        why = std::move(reasons);
-        return;
-      }
-    }
-    return find_rings(m, f, target, options, false, false, plan, why);
+    if (target.wgmma() && plan.loops && may_alternate(m, f, options, plan))
+      if (auto found = tried(false, true, false); found.first.alternate && found.first.roles) return take(std::move(found));
+    return take(tried(false, false, false));
   }
+  const bool singles = options.choice("single") != "off";
   if (may_alternate(m, f, options, plan)) {
-    KernelPlan tried = plan;
-    std::map<InstId, std::string> reasons = why;
-    find_rings(m, f, target, options, true, true, tried, reasons);
     // The two meet nowhere but at their barriers: each needs the producer, and stores from a stage of its own.
-    if (tried.alternate && tried.roles && tried.why_direct.empty() && !tried.stores.empty()) {
-      plan = std::move(tried);
-      why = std::move(reasons);
-      return;
+    const auto good = [&](const KernelPlan& p) { return p.alternate && p.roles && p.why_direct.empty() && !p.stores.empty() && turns_fit(f, p); };
+    for (const bool with : {true, false}) {
+      if (with && !singles) continue;
+      if (auto found = tried(true, true, with); good(found.first)) return take(std::move(found));
     }
   }
-  find_rings(m, f, target, options, true, false, plan, why);
+  auto found = tried(true, false, singles);
+  // A producer is worth more than a product outside of the loops that it feeds.
+  if (!found.first.staged.empty() && !found.first.roles)
+    if (auto without = tried(true, false, false); without.first.roles) return take(std::move(without));
+  take(std::move(found));
 }
 
 }  // namespace tile

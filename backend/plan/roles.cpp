@@ -23,7 +23,8 @@ class RoleFinder {
       // The producer is ahead by whole runs of a loop, so that several must share one ring: their stages lie in the same place.
       if (ring.sync || ring.barriers != plan_.rings.begin()->second.barriers) return std::nullopt;
       if (ring.condition != kNone) return std::nullopt;
-      loads[loop] = {&ring.a, &ring.b};
+      loads[loop] = {&ring.b};
+      if (!ring.a_registers) loads[loop].push_back(&ring.a);
     }
     // Streams may be several if they share one ring of stages and barriers.
     for (const auto& [loop, stream] : plan_.streams) {
@@ -37,10 +38,10 @@ class RoleFinder {
     }
     for (const auto& [loop, of_loop] : loads) {
       roles_.insts[loop] = true;
-      const auto operands = f_.operands(loop);
-      for (size_t k = 0; k < 3; ++k)
-        if (!need(operands[k])) return std::nullopt;
-      inside_ = loop;
+      const bool is_loop = f_.insts[loop].op == Opcode::For;
+      for (size_t k = 0; k < 3 && is_loop; ++k)
+        if (!need(f_.operands(loop)[k])) return std::nullopt;
+      inside_ = is_loop ? loop : kNone;
       const auto ring = plan_.rings.find(loop);
       const bool copies = ring != plan_.rings.end() && ring->second.copies;
       for (const auto* o : of_loop)

@@ -7,9 +7,10 @@
 namespace tile {
 namespace {
 
+constexpr uint32_t kSharedOfSm = 228 * 1024;
+
 /// Registers that a block's threads have beside accumulators and operands: addresses, counters, row statistics.
 constexpr unsigned kOtherRegisters = 25;
-constexpr uint32_t kSharedOfSm = 228 * 1024, kReservedOfBlock = 1024;
 
 bool moves_only(Opcode op) { return op == Opcode::Reshape || op == Opcode::Broadcast || op == Opcode::Permute; }
 
@@ -163,6 +164,36 @@ std::vector<InstId> left_chain(const Function& f, const std::vector<InstId>& def
   return chain;
 }
 
+/// Whether the copies of stream `next` may begin before `first` ends: nothing but operations without effects stands between the two, and all that bounds
+/// and indices are made of is there before.
+bool runs_on(const Module& m, const Function& f, const std::vector<InstId>& def, const StreamPlan& first, const StreamPlan& next) {
+  if (first.barriers != next.barriers || first.late_product != kNone || next.late_product != kNone) return false;
+  InstId i = f.insts[first.loop].next;
+  for (; i < next.loop; i = f.insts[i].next) {
+    const Effect e = f.def(i).effect;
+    if (f.def(i).regions != 0 || f.def(i).terminator || e == Effect::Read || e == Effect::Write || e == Effect::ReadWrite) return false;
+  }
+  if (i != next.loop) return false;
+  const Region& r = f.region(next.loop);
+  const auto early = [&](ValueId v) {
+    if (m.types.is_token(f.type(v))) return def[v] != kNone && f.insts[def[v]].op == Opcode::MakeToken;
+    return def[v] == kNone ? v < r.first_arg || v >= r.first_arg + r.arg_count : def[v] < first.loop;
+  };
+  const auto computed = [&](ValueId v) { return v == r.first_arg || std::binary_search(next.index_slice.begin(), next.index_slice.end(), def[v]) || early(v); };
+  for (size_t k = 0; k < 3; ++k)
+    if (!early(f.operands(next.loop)[k])) return false;
+  for (const RingPlan::Operand& o : next.loads)
+    for (const ValueId v : f.operands(o.load))
+      if (m.types.is_token(f.type(v)) && !early(v)) return false;
+  for (const RingPlan::Operand& o : next.loads)
+    for (const ValueId v : f.group(o.load, 1))
+      if (!computed(v)) return false;
+  for (const InstId k : next.index_slice)
+    for (const ValueId v : f.operands(k))
+      if (!computed(v)) return false;
+  return true;
+}
+
 }  // namespace
 
 void plan_rotation(const Module& m, const Function& f, StreamPlan& stream) { Rotation(m, f, stream).run(); }
@@ -195,7 +226,11 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   // Streams with equally many loads share a ring.
   std::map<size_t, uint32_t> stage_bytes;
   unsigned demand = 0, late_demand = 0;
-  uint32_t largest = 0, barriers = static_cast<uint32_t>(plan.rings.size()) * 16 * RingPlan::kMaxStages;
+  uint32_t largest = 0;
+  // The rings' barriers come first: loops that share a ring have one place, and streams that were found between them leave no gap.
+  std::map<uint32_t, uint32_t> places;
+  for (auto& [loop, r] : plan.rings) r.barriers = places.emplace(r.barriers, static_cast<uint32_t>(places.size()) * 16 * RingPlan::kMaxStages).first->second;
+  const uint32_t barriers = static_cast<uint32_t>(places.size()) * 16 * RingPlan::kMaxStages;
   for (const auto& [loop, s] : plan.streams) {
     uint32_t& bytes = stage_bytes[s.loads.size()];
     bytes = std::max(bytes, s.stage_bytes);
@@ -205,7 +240,7 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   }
   // Two blocks of an SM hide each other's waits where registers and shared memory suffice for both; one block needs to overlap its own
   // products with the rest of its work, and a producer.
-  const uint32_t half = kSharedOfSm / 2 - kReservedOfBlock;
+  const uint32_t half = kSharedOfSm / 2 - RingPlan::kReserved;
   const bool fits = plan.rings.empty() && plan.threads() <= 256 && RingPlan::kFirstStage + left_bytes + 3 * largest <= half;
   const bool two = options.choice("blocks") == "2" || (options.choice("blocks") != "1" && options.choice("roles") != "on" && demand * 2 * plan.threads() <= 65536);
   if (plan.rings.empty()) plan.blocks_per_sm = fits && two ? 2 : 1;
@@ -245,10 +280,14 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   for (auto& [loop, s] : plan.streams) {
     s.stages = std::clamp((limit - RingPlan::kFirstStage) / s.stage_bytes, 2u, RingPlan::kMaxStages);
     s.stages = forced_stages(options, s.stages);
+    s.refill_apart = options.choice("refill") == "apart" || options.choice("refill") == "next";
     plan.ring_bytes = std::max(plan.ring_bytes, s.end());
     const bool room = (plan.roles || s.stages > 2) && late_demand <= (plan.roles ? 224 : 240);
     if (options.choice("rotate") == "off" || (options.choice("rotate") != "on" && (plan.blocks_per_sm == 2 || !room))) s.late_product = kNone;
   }
+  if (plan.roles || options.choice("refill") != "next") return;
+  for (auto at = plan.streams.begin(); at != plan.streams.end(); ++at)
+    if (const auto behind = std::next(at); behind != plan.streams.end() && runs_on(m, f, def, at->second, behind->second)) at->second.next = behind->first;
 }
 
 }  // namespace tile

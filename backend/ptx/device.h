@@ -50,6 +50,8 @@ class DeviceOps {
   const Target& target;
   /// Operation that the code being emitted belongs to; the emulation names it in reports.
   uint32_t site = 0;
+  /// Launches may be of clusters; set before begin().
+  bool clusters = false;
 
   // --- kernel shell ---
   /// Begins the kernel: parameters are 64-bit words. Gives their values (i64). Sets the insertion point. Registers are kept few enough for

@@ -104,8 +104,9 @@ bool lower_sync(Lowering& x, InstId i, const MmaPlan& p) {
     }
     default: break;
   }
-  Operands fragments(x, i, p);
+  // The accumulator first: bringing it into its layout may take the scratch space, where the fragments lie.
   Values c = x.get(operands[2], p.result);
+  Operands fragments(x, i, p);
   // An f16 accumulator is rounded once, at the end.
   if (acc_type == ElementType::F16)
     for (Value*& v : c) v = convert_float(x.d, ElementType::F16, ElementType::F32, v);
@@ -239,7 +240,10 @@ bool lower_fma(Lowering& x, InstId i) {
 
 bool lower_matrix(Lowering& x, InstId i) {
   const MmaPlan& p = x.plan.mma.at(i);
-  if (p.unit == MmaUnit::Group) return lower_stream_product(x, i);
+  if (p.unit == MmaUnit::Group) {
+    const auto it = x.plan.rings.find(i);
+    return it != x.plan.rings.end() ? lower_single(x, i, it->second) : lower_stream_product(x, i);
+  }
   return p.unit == MmaUnit::Sync ? lower_sync(x, i, p) : lower_fma(x, i);
 }
 

@@ -65,14 +65,13 @@ void prepare_rings(Lowering& x) {
 
 namespace {
 
-Values multiply_by_warp(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value) {
+Values multiply_by_warp(Lowering& x, const RingPlan& r, const RingRun& run) {
   llvm::IRBuilder<>& b = x.b;
   HopperOps& h = *hopper_ops(x.d);
   llvm::Type* i32 = b.getInt32Ty();
   StageFragments consumer(x, r);
-  const Values init = x.get(init_value, x.plan.mma.at(r.mma).result);
   std::vector<Lowering::Var> vars;
-  for (Value* v : init) {
+  for (Value* v : run.init) {
     vars.push_back(x.var(v->getType()));
     x.store(vars.back(), v);
   }
@@ -158,12 +157,16 @@ void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, con
   hopper_ops(x.d)->warp_sync();
 }
 
+Values initial(Lowering& x, const RingPlan& r, ValueId v) { return x.is_zero(v) ? Values() : x.get(v, x.plan.mma.at(r.mma).result); }
+
 bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   if (r.copies && !x.plan.roles) return lower_copy_ring(x, i, r);
   const Function& f = x.f;
   llvm::IRBuilder<>& b = x.b;
   const auto operands = f.operands(i);
   const Trips trips = loop_trips(x, i);
+  Values init;
+  if (!x.producing()) init = r.sync ? x.get(operands[3 + r.carried], x.plan.mma.at(r.mma).result) : initial(x, r, operands[3 + r.carried]);
   if (!x.plan.roles) x.settle_for_bulk_copies(x.has_order(r.a.load) || x.has_order(r.b.load));
   Value* base = x.load(x.ring_position_.at(i));
   bool ok = true;
@@ -181,16 +184,20 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   }
   Value* producer = x.plan.roles ? nullptr : b.CreateICmpEQ(x.thread(), x.i32(0));
   if (producer) fill_first(x, producer, trips.count, r.stages, issue);
-  RingRun run{base, trips.count, producer, issue, {}};
+  RingRun run{base, trips.count, std::move(init), producer, issue, {}};
   const Layout& l = x.plan.mma.at(r.mma).result;
   if (x.plan.alternate) {
-    // A warpgroup begins when all stages of the other have been full: before, a wait for a stage could see the round before last.
+    // A warpgroup begins when all stages of the other have been full, those of products behind the loop among them: before, a wait for a stage could
+    // see the round before last.
     HopperOps& h = *hopper_ops(x.d);
     Value* turn = x.consumer_group();
     h.named_barrier(b.CreateAdd(turn, x.i32(kTurnBarrier)), 2 * x.plan.threads());
-    run.last_issued = [&x, &h, turn] { h.named_barrier_arrive(x.b.CreateSub(x.i32(kTurnBarrier + 1), turn), 2 * x.plan.threads()); };
+    run.last_issued = [&x, &h, turn, i, end = b.CreateAdd(base, trips.count)] {
+      await_singles(x, i, end);
+      h.named_barrier_arrive(x.b.CreateSub(x.i32(kTurnBarrier + 1), turn), 2 * x.plan.threads());
+    };
   }
-  const Values out = r.sync ? multiply_by_warp(x, r, run, operands[3 + r.carried]) : multiply_by_group(x, r, run, operands[3 + r.carried]);
+  const Values out = r.sync ? multiply_by_warp(x, r, run) : multiply_by_group(x, r, run);
   x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
   // Other warps may still read this loop's stages, which the next ring's copies overwrite. This ring's own next run waits for its empty
   // barriers.

@@ -61,8 +61,9 @@ struct Trips {
 
 [[nodiscard]] Trips loop_trips(Lowering& x, InstId i);
 
-/// Starts the copies of an operand to a stage; the values that its indices need are at hand.
-inline void copy_operand(Lowering& x, const RingPlan::Operand& o, unsigned element_bytes, Value* to, Value* full) {
+/// Starts the copies of an operand to a stage; the values that its indices need are at hand. `further` (i32, may be null): elements along K that come
+/// before those of the stage.
+inline void copy_operand(Lowering& x, const RingPlan::Operand& o, unsigned element_bytes, Value* to, Value* full, Value* further = nullptr) {
   llvm::IRBuilder<>& b = x.b;
   const auto index = x.f.group(o.load, 1);
   const auto& tile = x.m.types.get(x.f.type(x.f.operand(o.load, 0))).shape;
@@ -74,6 +75,7 @@ inline void copy_operand(Lowering& x, const RingPlan::Operand& o, unsigned eleme
     }
     Value* n = b.CreateZExtOrTrunc(x.scalar(index[static_cast<size_t>(k)]), b.getInt32Ty());
     start.push_back(b.CreateMul(n, x.i32(tile[static_cast<size_t>(k)])));
+    if (further && k == (o.mn_major ? o.outer : o.inner)) start.back() = b.CreateAdd(start.back(), further);
   }
   for (uint32_t p = 0; p < o.panels; ++p) {
     Values here = start;
@@ -82,9 +84,8 @@ inline void copy_operand(Lowering& x, const RingPlan::Operand& o, unsigned eleme
   }
 }
 
-/// Fills the stage of a trip; by the producer. False after an error.
-template <class Ring>
-bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* const> loads, const Trips& trips, Value* base, Value* trip) {
+/// Fills the stage of a trip; by the producer. False after an error. `trips`: of the loop; unused for a product that stands in none.
+inline bool fill_stage(Lowering& x, const RingPlan& r, std::span<const RingPlan::Operand* const> loads, const Trips& trips, Value* base, Value* trip) {
   llvm::IRBuilder<>& b = x.b;
   HopperOps& h = *hopper_ops(x.d);
   Value* number = b.CreateAdd(base, trip);
@@ -94,24 +95,40 @@ bool fill_stage(Lowering& x, const Ring& r, std::span<const RingPlan::Operand* c
   uint32_t bytes = 0;
   for (const auto* o : loads) bytes += o->bytes();
   h.mbarrier_arrive_expect(full(x, r, s), x.i32(bytes));
-  llvm::Type* type = trips.lower->getType();
-  x.set(x.f.region(r.loop).first_arg, {b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, type), trips.step))});
   bool ok = true;
-  for (const InstId k : r.index_slice) ok = ok && x.one(k);
-  for (const RingPlan::Operand* o : loads) copy_operand(x, *o, r.element_bytes, stage(x, r, s), full(x, r, s));
+  if (!r.single) {
+    llvm::Type* type = trips.lower->getType();
+    x.set(x.f.region(r.loop).first_arg, {b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, type), trips.step))});
+    for (const InstId k : r.index_slice) ok = ok && x.one(k);
+  }
+  Value* further = r.single && r.trips > 1 ? b.CreateShl(trip, x.i32(r.k_bits)) : nullptr;
+  for (const RingPlan::Operand* o : loads) copy_operand(x, *o, r.element_bytes, stage(x, r, s), full(x, r, s), further);
   return ok;
 }
 
 /// What the consumers of a ring need of the loop around them.
 struct RingRun {
   Value *base, *trips;
+  Values init;                         ///< of the accumulator, in the product's layout; empty: zeros
   Value* producer;                     ///< true in the thread that refills stages beside its other work; nullptr: none does
   std::function<void(Value*)> issue;   ///< fills the stage of a trip; by the producer
   std::function<void()> last_issued;   ///< called once behind the start of the last products, or where there are none; may be empty
 };
 
+/// What a product's accumulator starts with, for RingRun. Before copies are started: another layout comes by way of their stages.
+[[nodiscard]] Values initial(Lowering& x, const RingPlan& r, ValueId v);
+
+/// The word of two elements of 16 bits.
+inline Value* pair_of(Lowering& x, Value* low, Value* high) {
+  const auto bits = [&](Value* v) { return x.b.CreateZExt(x.b.CreateBitCast(v, x.b.getInt16Ty()), x.b.getInt32Ty()); };
+  return x.b.CreateOr(bits(low), x.b.CreateShl(bits(high), 16));
+}
+
+/// Waits for the stages of the products behind a loop, whose own end at number `end`.
+void await_singles(Lowering& x, InstId loop, Value* end);
+
 /// Products by wgmma from the stages.
-[[nodiscard]] Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value);
+[[nodiscard]] Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run);
 
 /// Signedness of an integer product's operands, the first of the unit first.
 [[nodiscard]] MmaKind integer_kind(Lowering& x, InstId mma, bool swapped);

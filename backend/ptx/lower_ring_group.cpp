@@ -77,7 +77,7 @@ class Fragments {
 
 }  // namespace
 
-Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, ValueId init_value) {
+Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run) {
   llvm::IRBuilder<>& b = x.b;
   HopperOps& h = *hopper_ops(x.d);
   llvm::Type* i32 = b.getInt32Ty();
@@ -86,10 +86,9 @@ Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run, Val
   const unsigned blocks = 1u << (r.p_bits() - 6 - r.p_groups()), n = 1u << (r.q_bits() - r.q_groups()), steps = r.k_steps();
   const MmaKind kind = kind_of(x, r);
   llvm::Type* type = r.element == ElementType::I8 ? static_cast<llvm::Type*>(i32) : b.getFloatTy();
-  const Layout& l = x.plan.mma.at(r.mma).result;
   // An accumulator that starts at zero is not written: the first product overwrites it.
-  const bool from_zero = x.is_zero(init_value);
-  const Values init = from_zero ? Values() : x.get(init_value, l);
+  const Values& init = run.init;
+  const bool from_zero = init.empty();
   std::vector<WgmmaAccumulator> acc;
   std::vector<WgmmaAccumulator*> in_flight;
   for (unsigned k = 0; k < blocks; ++k) acc.push_back(h.wgmma_accumulator(kind, n));

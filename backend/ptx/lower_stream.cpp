@@ -3,6 +3,7 @@
 // A stream whose plan names a late product runs that one during the next trip: its first product is issued before the late one of the trip
 // before, so that the matrix unit has work while the threads compute. What the late part needs of its own trip is carried over in variables.
 #include <algorithm>
+#include <optional>
 
 #include "backend/ptx/lower_ring.h"
 
@@ -14,6 +15,44 @@ Value* barrier_at(Lowering& x, const StreamPlan& r, size_t load, bool is_empty, 
   const uint32_t first = r.barriers + 8 * r.stages * static_cast<uint32_t>(2 * load + (is_empty ? 1 : 0));
   return x.b.CreateAdd(x.b.CreateAdd(x.shared_base(), x.i32(first)), x.b.CreateShl(s, x.i32(3)));
 }
+
+/// Fills the stages of a stream; by the producer.
+struct StreamFill {
+  Lowering& x;
+  InstId loop;
+  const StreamPlan& r;
+  Trips trips;
+  Value* base;               ///< number of the loop's first stage
+
+  Value* number(Value* trip) const { return x.b.CreateAdd(base, trip); }
+  Value* variable(Value* trip) const {
+    llvm::Type* type = trips.lower->getType();
+    return x.b.CreateAdd(trips.lower, x.b.CreateMul(x.b.CreateZExtOrTrunc(trip, type), trips.step));
+  }
+  /// The stage of a trip, or what one load has in it. Values of the body that the indices need are those of that trip only here. False after an error.
+  bool fill(Value* trip, std::optional<size_t> load) const {
+    llvm::IRBuilder<>& b = x.b;
+    HopperOps& h = *hopper_ops(x.d);
+    const ValueId counter = x.f.region(loop).first_arg;
+    std::vector<std::pair<ValueId, Values>> saved{{counter, x.own(counter)}};
+    for (const InstId k : r.index_slice)
+      for (uint32_t n = 0; n < x.f.insts[k].result_count; ++n) saved.emplace_back(x.f.result(k, n), x.own(x.f.result(k, n)));
+    x.set(counter, {variable(trip)});
+    bool ok = true;
+    for (const InstId k : r.index_slice) ok = x.one(k) && ok;
+    Value *s = b.CreateURem(number(trip), x.i32(r.stages)), *round = b.CreateUDiv(number(trip), x.i32(r.stages));
+    Value* address = stage(x, r, s);
+    for (size_t k = load.value_or(0); k < (load ? *load + 1 : r.loads.size()); ++k) {
+      const RingPlan::Operand& o = r.loads[k];
+      Value* ready = barrier_at(x, r, k, false, s);
+      x.if_then(b.CreateICmpNE(round, x.i32(0)), [&] { h.mbarrier_wait(barrier_at(x, r, k, true, s), b.CreateSub(round, x.i32(1))); });
+      h.mbarrier_arrive_expect(ready, x.i32(o.bytes()));
+      copy_operand(x, o, StreamPlan::element_bytes, address, ready);
+    }
+    for (auto& [v, regs] : saved) x.set(v, std::move(regs));
+    return ok;
+  }
+};
 
 }  // namespace
 
@@ -41,8 +80,14 @@ class StreamRun {
   }
 
   bool run() {
-    if (!x_.plan.roles) x_.settle_for_bulk_copies();
+    // Copies of a loop whose stages were begun to be filled before are under way.
+    if (x_.filled_before_ && x_.filled_before_->first == loop_) before_ = x_.filled_before_->second;
+    x_.filled_before_.reset();
+    if (!x_.plan.roles && !before_) x_.settle_for_bulk_copies();
     base_ = x_.load(x_.ring_position_.at(loop_));
+    fills_.push_back({x_, loop_, r_, trips_, base_});
+    for (InstId next = r_.next; next != kNone; next = x_.plan.streams.at(next).next)
+      fills_.push_back({x_, next, x_.plan.streams.at(next), loop_trips(x_, next), b_.CreateAdd(fills_.back().base, fills_.back().trips.count)});
     if (x_.producing()) {
       fill_all(x_, trips_.count, [&](Value* trip) { fill(trip); });
       x_.store(x_.ring_position_.at(loop_), b_.CreateAdd(base_, trips_.count));
@@ -52,8 +97,12 @@ class StreamRun {
     group_ = h_.warp_uniform(b_.CreateLShr(x_.warp(), x_.i32(2)));
     if (!x_.plan.roles) {
       producer_ = b_.CreateICmpEQ(x_.thread(), x_.i32(0));
-      fill_first(x_, producer_, trips_.count, r_.stages, [&](Value* trip) { fill(trip); });
+      if (!before_) fill_first(x_, producer_, all_trips(), r_.stages, [&](Value* trip) { fill(trip); });
     }
+    const StreamPlan* outer = x_.stream_;
+    StreamRun* outer_run = x_.stream_run_;
+    x_.stream_ = &r_;
+    x_.stream_run_ = this;
     if (const auto chain = x_.plan.left_chains.find(loop_); chain != x_.plan.left_chains.end())
       for (const InstId i : chain->second) {
         if (!emit(i)) return false;
@@ -62,10 +111,6 @@ class StreamRun {
     const auto inits = x_.f.operands(loop_).subspan(3);
     for (uint32_t k = 0; k < inits.size(); ++k)
       if (x_.is_tile(args_[k])) store_carried(x_, args_[k], carried_[k], x_.get(inits[k], x_.layout(args_[k])));
-    const StreamPlan* outer = x_.stream_;
-    StreamRun* outer_run = x_.stream_run_;
-    x_.stream_ = &r_;
-    x_.stream_run_ = this;
     const Lowering::Pending before = x_.pending_;
     x_.pending_ = {true, before.writes, before.shared};  // what earlier trips may have done: the body writes nothing
     after_ = x_.block("endfor");
@@ -79,6 +124,7 @@ class StreamRun {
     x_.stream_run_ = outer_run;
     b_.SetInsertPoint(after_);
     x_.store(x_.ring_position_.at(loop_), b_.CreateAdd(base_, trips_.count));
+    if (r_.next != kNone) x_.filled_before_ = {r_.next, before_ ? b_.CreateAdd(before_, trips_.count) : trips_.count};
     for (uint32_t k = 0; k < x_.f.insts[loop_].result_count; ++k) {
       const ValueId result = x_.f.result(loop_, k);
       if (x_.is_tile(result))
@@ -90,6 +136,7 @@ class StreamRun {
   /// Emits a product of the body.
   bool product(InstId i) {
     Issued p = issue(i);
+    if (trip_ && straight(i)) refill_before(trip_, r_.product(i)->load);
     if (!behind_issue_) {
       finish(p, 0);
       return true;
@@ -125,12 +172,8 @@ class StreamRun {
   }
   bool straight(InstId product) const { return std::find(straight_.begin(), straight_.end(), product) != straight_.end(); }
   void wait(const StreamPlan::Product& p) { h_.mbarrier_wait(barrier_at(x_, r_, p.load, false, place_.stage), place_.round); }
-  Value* variable(Value* trip) {
-    llvm::Type* type = trips_.lower->getType();
-    return b_.CreateAdd(trips_.lower, b_.CreateMul(b_.CreateZExtOrTrunc(trip, type), trips_.step));
-  }
   void enter(Value* trip) {
-    x_.set(body_.first_arg, {variable(trip)});
+    x_.set(body_.first_arg, {fills_[0].variable(trip)});
     place_ = place_of(trip);
     // A product in a branch may not come to its wait; a stage that is not waited for is passed a phase early later on.
     for (const auto& p : r_.products)
@@ -140,28 +183,29 @@ class StreamRun {
     x_.if_then(speaker_, [&] { h_.mbarrier_arrive(barrier_at(x_, r_, p.load, true, at.stage)); });
   }
 
-  /// Fills the stage of a trip; by the producer. Values of the body that the indices need are those of that trip only here.
-  void fill(Value* trip) {
-    std::vector<std::pair<ValueId, Values>> saved{{body_.first_arg, x_.own(body_.first_arg)}};
-    for (const InstId k : r_.index_slice)
-      for (uint32_t n = 0; n < x_.f.insts[k].result_count; ++n) saved.emplace_back(x_.f.result(k, n), x_.own(x_.f.result(k, n)));
-    x_.set(body_.first_arg, {variable(trip)});
-    for (const InstId k : r_.index_slice) ok_ = x_.one(k) && ok_;
-    const Place at = place_of(trip);
-    for (size_t k = 0; k < r_.loads.size(); ++k) {
-      const RingPlan::Operand& o = r_.loads[k];
-      Value* ready = barrier_at(x_, r_, k, false, at.stage);
-      x_.if_then(b_.CreateICmpNE(at.round, x_.i32(0)), [&] { h_.mbarrier_wait(barrier_at(x_, r_, k, true, at.stage), b_.CreateSub(at.round, x_.i32(1))); });
-      h_.mbarrier_arrive_expect(ready, x_.i32(o.bytes()));
-      copy_operand(x_, o, StreamPlan::element_bytes, at.address, ready);
+  /// Fills the stage of a trip, or what one load has in it; of this loop, and behind its trips of those that its copies run on to. By the producer.
+  void fill(Value* trip, std::optional<size_t> load = std::nullopt, size_t loop = 0) {
+    const StreamFill& here = fills_[loop];
+    if (loop + 1 == fills_.size()) {
+      ok_ = here.fill(trip, load) && ok_;
+      return;
     }
-    for (auto& [v, regs] : saved) x_.set(v, std::move(regs));
+    x_.if_then(b_.CreateICmpULT(trip, here.trips.count), [&] { ok_ = here.fill(trip, load) && ok_; }, [&] { fill(b_.CreateSub(trip, here.trips.count), load, loop + 1); });
+  }
+  /// Trips of this loop and of those that its copies run on to.
+  Value* all_trips() {
+    Value* n = trips_.count;
+    for (size_t k = 1; k < fills_.size(); ++k) n = b_.CreateAdd(n, fills_[k].trips.count);
+    return n;
   }
   /// Fills the stage of trip - 1 again, where there was one and there is a trip for it. Its readers are done with it or soon will be.
-  void refill_before(Value* trip) { refill(b_.CreateAdd(trip, x_.i32(r_.stages - 1)), b_.CreateICmpNE(trip, x_.i32(0))); }
-  void refill(Value* ahead, Value* condition) {
+  void refill_before(Value* trip, std::optional<size_t> load = std::nullopt) {
+    Value* earlier = before_ ? b_.CreateAdd(trip, before_) : trip;
+    refill(b_.CreateAdd(trip, x_.i32(r_.stages - 1)), b_.CreateICmpNE(earlier, x_.i32(0)), load);
+  }
+  void refill(Value* ahead, Value* condition, std::optional<size_t> load = std::nullopt) {
     if (!producer_) return;
-    x_.if_then(b_.CreateAnd(producer_, b_.CreateAnd(condition, b_.CreateICmpULT(ahead, trips_.count))), [&] { fill(ahead); });
+    x_.if_then(b_.CreateAnd(producer_, b_.CreateAnd(condition, b_.CreateICmpULT(ahead, all_trips()))), [&] { fill(ahead, load); });
     h_.warp_sync();
   }
 
@@ -175,23 +219,32 @@ class StreamRun {
     Value* trip = x_.load(trip_var);
     for (size_t k = 0; k < args_.size(); ++k) x_.set(args_[k], load_carried(x_, args_[k], carried_[k]));
     enter(trip);
-    behind_issue_ = [&] {
-      refill_before(trip);
-      return 0u;
-    };
-    // A product in a branch would leave its refill there.
+    // A stage is filled again behind the issue of the next trip's first product; or what each load has in it behind its own product, so that the
+    // thread that fills does not wait for a warpgroup that is less than a trip behind. A product in a branch would leave its refill there.
     const bool straight_first = first_is_straight();
-    if (!straight_first) behind_issue_ = nullptr;
+    if (r_.refill_apart)
+      trip_ = trip;
+    else if (straight_first)
+      behind_issue_ = [&] {
+        refill_before(trip);
+        return 0u;
+      };
     x_.loops_.push_back(frame);
     bool ended = false;
     if (!x_.region(body_, &ended)) return false;
     x_.loops_.pop_back();
+    trip_ = nullptr;
     if (!ended) b_.CreateBr(frame.next);
     b_.SetInsertPoint(frame.next);
     // Every product has waited for its result, so the stage is read.
     for (const auto& p : r_.products)
       if (!straight(p.mma)) release(p, place_);
-    if (!straight_first) refill_before(trip);
+    if (r_.refill_apart) {
+      for (const auto& p : r_.products)
+        if (!straight(p.mma)) refill_before(trip, p.load);
+    } else if (!straight_first) {
+      refill_before(trip);
+    }
     h_.warp_sync();
     Value* next = b_.CreateAdd(trip, x_.i32(1));
     x_.store(trip_var, next);
@@ -343,10 +396,7 @@ class StreamRun {
     store_carried(x_, accumulator, carried_[r_.late_carried], x_.get(result, x_.layout(accumulator)));
   }
 
-  Value* pair(Value* low, Value* high) {
-    const auto bits = [&](Value* v) { return b_.CreateZExt(b_.CreateBitCast(v, b_.getInt16Ty()), b_.getInt32Ty()); };
-    return b_.CreateOr(bits(low), b_.CreateShl(bits(high), 16));
-  }
+  Value* pair(Value* low, Value* high) { return pair_of(x_, low, high); }
 
   /// Issues a product from the stage at hand.
   Issued issue(InstId i) {
@@ -427,7 +477,10 @@ class StreamRun {
   std::vector<ValueId> args_;
   std::vector<std::vector<Lowering::Var>> carried_;
   std::vector<Crossing> crossing_;
+  Value* trip_ = nullptr;                   ///< whose products are being emitted, where each refills what its load had in the stage before
   std::function<unsigned()> behind_issue_;  ///< runs once behind the next product's issue; gives the number of groups it has issued itself
+  std::vector<StreamFill> fills_;           ///< of this loop, and of those that its copies run on to
+  Value* before_ = nullptr;                 ///< trips of the loops before whose copies have run on to this one; nullptr: there are none
   Value *base_ = nullptr, *producer_ = nullptr, *speaker_ = nullptr, *group_ = nullptr;
   llvm::BasicBlock* after_ = nullptr;
   bool ok_ = true;

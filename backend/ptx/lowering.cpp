@@ -199,7 +199,20 @@ bool Lowering::region(const Region& r, bool* ended) {
 }
 
 bool Lowering::instruction(InstId i, bool* ended) {
+  const bool loop = f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop;
+  const uint64_t moved = std::exchange(moved_here_, 0);
+  const InstId around = std::exchange(loop_here_, loop ? i : loop_here_);
+  if (loop) moved_[i];
+  const bool done = emit(i, ended);
+  loop_here_ = around;
+  if (uint64_t& most = moved_[around][i]; most < moved_here_) most = moved_here_;
+  moved_here_ = moved;
+  return done;
+}
+
+bool Lowering::emit(InstId i, bool* ended) {
   const Opcode op = f.insts[i].op;
+  if (std::binary_search(plan.staged.begin(), plan.staged.end(), i)) return true;
   if (stream_ && std::find(stream_->skipped.begin(), stream_->skipped.end(), i) != stream_->skipped.end()) return true;
   if (is_elementwise(op)) {
     const ValueId r = f.result(i);
@@ -405,15 +418,26 @@ Value* Lowering::owner(const Layout& l) {
 
 // --- shared memory ---
 
+std::vector<Remark> Lowering::take_remarks() {
+  for (const auto& [loop, operations] : moved_) {
+    if (loop == kNone) continue;
+    uint64_t bytes = 0;
+    for (const auto& [i, moved] : operations) bytes += moved;
+    remarks_.push_back({loop, std::to_string(bytes) + " bytes a trip through scratch space", bytes == 0 ? "" : "where threads exchange tiles whose layouts differ, operands of products, sums over warps"});
+  }
+  return std::move(remarks_);
+}
+
 Value* Lowering::scratch(uint32_t bytes) {
+  moved_here_ += bytes;
   // The body of a streamed loop uses the scratch space while stages are in flight, and a producer keeps them in flight always. Left operands
-  // lie behind the stages.
+  // and the stages of bulk stores lie behind the stages.
   const uint32_t end = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
   alternation_fails_ = alternation_fails_ || (plan.alternate && !turn_scratch_);
   if (pending_.staged) hopper_ops(d)->bulk_wait(0, true);
   pending_.staged = false;  // the barrier that follows hands it on
   uint32_t first = plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
-  if (stream_ || plan.roles || (plan.left_bytes != 0 && first + bytes > plan.ring_bytes)) first = end;
+  if (stream_ || filled_before_ || plan.roles || (end != plan.ring_bytes && first + bytes > plan.ring_bytes)) first = end;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
   pending_.shared = true;
   Value* at = first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
@@ -421,6 +445,7 @@ Value* Lowering::scratch(uint32_t bytes) {
 }
 
 Value* Lowering::warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps) {
+  moved_here_ += bytes;
   alternation_fails_ = alternation_fails_ || (plan.alternate && !turn_scratch_);
   if (!warp_base_) {
     llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
@@ -449,7 +474,7 @@ void Lowering::place_warp_scratch() {
 
 uint32_t Lowering::free_scratch() const {
   if (plan.roles) return (d.target.max_shared() - plan.ring_bytes - plan.left_bytes - plan.store_bytes()) >> (turn_scratch_ ? 1 : 0);
-  return stream_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
+  return stream_ || filled_before_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
 }
 
 void Lowering::barrier() {

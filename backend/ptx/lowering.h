@@ -29,7 +29,8 @@ class Lowering {
   /// Emits the whole kernel. False after an error.
   [[nodiscard]] bool run(const std::string& symbol);
   [[nodiscard]] uint32_t shared_bytes() const { return shared_bytes_; }
-  [[nodiscard]] std::vector<Remark> take_remarks() { return std::move(remarks_); }
+  /// Those of the operations, and for each loop how much its body moves through scratch space.
+  [[nodiscard]] std::vector<Remark> take_remarks();
 
   DeviceOps& d;
   llvm::IRBuilder<>& b;
@@ -182,6 +183,7 @@ class Lowering {
  private:
   friend bool lower_control(Lowering&, InstId);
   bool instruction(InstId i, bool* ended);
+  bool emit(InstId i, bool* ended);  ///< what instruction() does, without its accounts
   Values broadcast(ValueId source, std::span<const int64_t> from, std::span<const int64_t> to, const Layout& l);
   Values rematerialise(ValueId v, const Layout& l, bool* done);
 
@@ -232,15 +234,22 @@ class Lowering {
   /// Whether writes of store i never meet, in whatever iterations they are, unless one thread makes them.
   [[nodiscard]] bool writes_apart(InstId i) const;
   std::vector<Remark> remarks_;
+  // Bytes that operations write to scratch space, to be read by other threads: by the innermost loop around them, and by operation, since a
+  // body may be in the code more than once.
+  std::map<InstId, std::map<InstId, uint64_t>> moved_;
+  uint64_t moved_here_ = 0;                ///< by the operation that is being emitted
+  InstId loop_here_ = kNone;               ///< around it
 
   friend bool lower_bulk_store(Lowering&, InstId, const StorePlan&);
   friend void start_rings(Lowering&);
   friend bool lower_copy_ring(Lowering&, InstId, const RingPlan&);
   friend bool lower_ring_loop(Lowering&, InstId, const RingPlan&);
+  friend bool lower_single(Lowering&, InstId, const RingPlan&);
   friend class StreamRun;
   friend bool lower_stream_product(Lowering&, InstId);
   const StreamPlan* stream_ = nullptr;    ///< of the loop whose body is being emitted
   StreamRun* stream_run_ = nullptr;       ///< what emits it
+  std::optional<std::pair<InstId, Value*>> filled_before_;   ///< stream that comes next and whose copies are under way; trips of the loops before (i32)
   std::map<InstId, Var> ring_position_;   ///< by loop: stages that were filled and used so far
 
   struct Frame {                          ///< of a loop or an if
@@ -288,6 +297,7 @@ bool lower_stream_product(Lowering&, InstId);
 void write_left(Lowering&, ValueId);      ///< a left operand of streams, just made, into its place in shared memory
 bool lower_copy_ring(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of cp.async
 bool lower_ring_loop(Lowering&, InstId, const RingPlan&);  ///< a `for` with a ring of bulk copies
+bool lower_single(Lowering&, InstId, const RingPlan&);     ///< a product outside of loops
 void start_rings(Lowering&);              ///< their counters, at the start of the kernel
 void prepare_rings(Lowering&);            ///< their mbarriers
 bool lower_matrix(Lowering&, InstId);     ///< mmaf, mmai, mmaf_scaled

@@ -26,7 +26,7 @@ UNITS = [("mm_f64_*", ["mma.sync.m16n8k16.f64 from a ring of 4 stages by cp.asyn
          ("mm_skinny_32_*", ["wgmma m64n32k16 of the transposed product*"]),
          ("mm_two_layers", ["wgmma m64n64k16 of a stream*", "wgmma m64n128k16 of a stream*"]),
          ("mm_two_loops", ["wgmma m64n128k16 from a ring*"] * 2),
-         ("mm_of_mm", ["wgmma m64n128k16 from a ring*", "*"]),
+         ("mm_of_mm", ["wgmma m64n128k16 from a ring*", "wgmma m64n128k16 with the left operand in registers from 1 stage of a ring*"]),
          ("*", ["wgmma m64n* from a ring*"])]
 # The same with blocks in a loop: rings of cp.async whose pieces have 16 bytes are filled by a producer.
 PRODUCED = [("mm_pointers", [], "256 threads and a producer, looping over blocks, warpgroups in turn", "*from a ring of 5 stages by cp.async of a producer*"),
@@ -103,6 +103,9 @@ def main():
     # Loops of loops, one after the other, over tiles and in branches, by copies.
     for name in "mm_nested", "mm_c2_p1", "mm_two_loops", "mm_lower", "mm_split_f16", "mm_a_permute_b_permute", "mm_skinny_16_b_map":
         work.append(launch(rows[name], "--plan", "tma=off", "--emulate-policy", "late"))
+    # Blocks of clusters, whose shared addresses hold the number of the block.
+    for name in "mm_c2_p0", "mm_c2_p1":
+        work.append(launch(rows[name], "--plan", "clusters=on"))
     # The loops by copies that ask before each product, and those that gather, at their latest.
     for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_f64_64x64x16":
         for policy in "early", "late":
