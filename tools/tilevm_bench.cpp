@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/work.h"
+#include "backend/plan/cost.h"
 #include "tools/cli_docs.h"
 #include "tools/cli_files.h"
 #include "tools/tilevm_gpu_parts.h"
@@ -35,6 +36,8 @@ constexpr char kFooter[] =
     "  GB/s counts every array of the arguments once, unless --bytes says how many bytes the kernel must move.\n"
     "  TFLOP/s stand beside those of a kernel that only multiplies, on registers, with the unit that the device has for the type of the\n"
     "  entry's first product; it is timed behind the other rounds.\n"
+    "  For an entry with one product in one loop, a tile for each block, a model of waves of tiles (fitted to an H200) says what it expects,\n"
+    "  and of which other tile it expects more than a tenth less time.\n"
     "  A peer is a cubin of another compiler that takes the same arguments as cuTile passes them and knows its number of threads.\n\n"
     "Examples:\n"
     "  tilevm bench add.tile --grid 4096 --arg ptr:f32[4194304]=normal --arg ptr:f32[4194304]=normal --arg ptr:f32[4194304]=zeros\n"
@@ -78,6 +81,23 @@ std::string row(const char* name, const Timing& t, double bytes, double flops, c
       std::snprintf(text, sizeof text, " (%.0f %% of the unit)", 100 * flops / t.median() / most.mma);
       out += text;
     }
+  }
+  return out + "\n";
+}
+
+Json as_json(const ProductGrid& g, unsigned multiprocessors) {
+  return {{"rows", g.rows}, {"columns", g.columns}, {"tiles", g.tiles}, {"waves", (g.tiles + multiprocessors - 1) / multiprocessors}, {"us", expected_microseconds(g, multiprocessors)}};
+}
+
+std::string model_row(const ProductGrid& g, unsigned multiprocessors) {
+  char text[256];
+  std::snprintf(text, sizeof text, "model   %12s  for %llu tiles of %u x %u", time_text(expected_microseconds(g, multiprocessors) * 1e-6).c_str(),
+                static_cast<unsigned long long>(g.tiles), g.rows, g.columns);
+  std::string out = text;
+  if (const auto other = better_tiles(g, multiprocessors)) {
+    std::snprintf(text, sizeof text, "; %s for %llu of %u x %u", time_text(expected_microseconds(*other, multiprocessors) * 1e-6).c_str(),
+                  static_cast<unsigned long long>(other->tiles), other->rows, other->columns);
+    out += text;
   }
   return out + "\n";
 }
@@ -211,6 +231,8 @@ int bench_command(int argc, const char* const* argv) {
     const double flops = line.flops > 0 ? line.flops : launch_flops(**picked->module, *picked->entry, job->grid, *args).value_or(0);
     const Ceilings most{result->copy.median() > 0 ? static_cast<double>(result->copy_bytes) / result->copy.median() : 0, result->mma.flops_per_second()};
     const double seconds = result->ours.median();
+    const unsigned multiprocessors = (*device)->facts().sm_count;
+    const auto model = (*built)->target == "sm_90a" && flops > 0 && multiprocessors > 0 ? product_grid(**picked->module, *picked->entry, job->grid, flops) : std::nullopt;
     Json peer_results;
     std::string peer_text;
     if (!result->peer_buffers.empty()) compare_with_peer(*job, *args, result->peer_buffers, peer_results, peer_text, diags);
@@ -227,6 +249,10 @@ int bench_command(int argc, const char* const* argv) {
         j["mma"]["flops"] = result->mma.flops;
         j["mma"]["tflops"] = most.mma * 1e-12;
         if (flops > 0 && seconds > 0) j["of_mma"] = flops / seconds / most.mma;
+      }
+      if (model) {
+        j["model"] = as_json(*model, multiprocessors);
+        if (const auto other = better_tiles(*model, multiprocessors)) j["model"]["better"] = as_json(*other, multiprocessors);
       }
       if (!result->peer.seconds.empty()) {
         j["peer"] = as_json(result->peer);
@@ -245,6 +271,7 @@ int bench_command(int argc, const char* const* argv) {
         text += row("mma", result->mma.timing, 0, result->mma.flops, {});
         text.insert(text.size() - 1, "  " + result->mma.unit);
       }
+      if (model) text += model_row(*model, multiprocessors);
       std::fwrite(text.data(), 1, text.size(), stdout);
       if (!result->peer.seconds.empty()) std::printf("ratio   %.3f times as fast as the peer\n%s", ratio, peer_text.c_str());
       std::printf("rounds  %zu, %s\n", result->ours.seconds.size(), options.flush ? "L2 flushed" : "L2 not flushed");

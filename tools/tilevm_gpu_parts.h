@@ -33,7 +33,7 @@ struct Linking {
   std::string target;
 };
 /// @param cache  whether the cache's folder may be used to remember the assembler's version
-[[nodiscard]] Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diags, bool cache = true);
+[[nodiscard]] Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diags, bool cache = true, bool version = true);
 
 /// The machine code of a cubin as text. E0904 where nvdisasm is missing.
 [[nodiscard]] Result<std::string> disassemble(const std::vector<uint8_t>& cubin, Diagnostics& diags);

@@ -155,13 +155,13 @@ int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, cons
   return kOk;
 }
 
-Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diags, bool cache) {
+Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diags, bool cache, bool version) {
   Linking l;
   Diagnostics silent;
   if (auto gpu = cuda::Gpu::open(silent)) l.gpu = *gpu;
   l.target = !wanted_target.empty() ? wanted_target : l.gpu ? target_for(l.gpu->facts().sm) : "";
   if (l.target.empty()) l.target = "sm_90a";
-  auto linker = choose_linker(l.gpu ? &l.gpu->driver() : nullptr, l.gpu ? l.gpu->facts().sm : 0, diags, cache ? cuda::Cache::standard(silent).root() : std::string());
+  auto linker = choose_linker(l.gpu ? &l.gpu->driver() : nullptr, l.gpu ? l.gpu->facts().sm : 0, diags, cache ? cuda::Cache::standard(silent).root() : std::string(), version);
   if (!linker) return Failed;
   l.linker = *std::move(linker);
   return l;
@@ -208,7 +208,7 @@ int emit_entry(const Result<Picked>& picked, const Job& job, const GpuSettings& 
       if (!made) return Failed;
       kernel = (*made)->kernel();
     } else if (wants("cubin") || wants("sass")) {
-      const auto linking = find_linking(options.target, diags, !s.no_cache);
+      const auto linking = find_linking(options.target, diags, !s.no_cache, !s.no_cache || common.verbose);
       if (!linking) return Failed;
       options.target = linking->target;
       auto built = build_kernel(*picked->module, *picked->entry, {options, !s.no_cache, true, common.verbose || !s.remarks.empty(), compile_limits(s)}, *linking->linker, cuda::Cache::standard(diags), diags);

@@ -2,9 +2,11 @@
 #include "backend/cuda/link.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -268,6 +271,13 @@ class DriverLinker : public Linker {
 bool wait_for(int child, double seconds, int& status) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
+  // Wakes at the child's end; kernels without this call leave it to the loop below.
+  const int handle = seconds > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, child, 0)) : -1;
+  if (handle >= 0) {
+    pollfd ended{handle, POLLIN, 0};
+    (void)::poll(&ended, 1, static_cast<int>(std::min(std::ceil(seconds * 1000), 1e9)));
+    ::close(handle);
+  }
   for (auto pause = std::chrono::microseconds(100);;) {
     const pid_t ended = ::waitpid(child, &status, seconds > 0 ? WNOHANG : 0);
     if (ended == child) return true;
@@ -349,9 +359,10 @@ Result<std::string> find_ptxas(Diagnostics& diags) {
   return find_cuda_program("ptxas", "TILEVM_PTXAS", diags);
 }
 
-Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory) {
+Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory, bool ask) {
   const std::string remembered = memory_file(path, memory);
   if (std::string version = read_memory(remembered); !version.empty()) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, std::move(version)));
+  if (!ask) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, "ptxas"));
   std::string output;
   const int status = run_tool(path, {"--version"}, {}, output);
   // "Cuda compilation tools, release 13.0, V13.0.88"

@@ -46,8 +46,9 @@ class Linker {
 
 /// @param memory  folder in which the version of this very file (place, size, time, inode) is remembered, so that the program is not started for it;
 ///        empty: it is asked
+/// @param ask  false: it is not started for that; where nothing is remembered, version() is then "ptxas"
 /// @error E0915 the program does not run or tells no version
-[[nodiscard]] Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory = {});
+[[nodiscard]] Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory = {}, bool ask = true);
 /// The driver's linker. Its context must be current in the thread that links.
 /// @param device_sm  of the context's device
 [[nodiscard]] std::unique_ptr<Linker> make_driver_linker(const Driver& driver, unsigned device_sm);

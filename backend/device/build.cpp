@@ -194,15 +194,16 @@ std::string ResourceRemark::text() const {
   return out;
 }
 
-Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags, const std::string& memory) {
+Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags, const std::string& memory, bool ask) {
   const auto path = cuda::find_ptxas(diags);
   if (!path) return Failed;
   if (!path->empty()) {
-    auto ptxas = cuda::make_ptxas(*path, diags, memory);
+    const bool chosen = std::getenv("TILEVM_PTXAS");
+    auto ptxas = cuda::make_ptxas(*path, diags, memory, ask || (driver && !chosen));
     if (!ptxas) return Failed;
     const std::string& version = (*ptxas)->version();  // "ptxas V13.0.88"
     const int major = std::atoi(version.c_str() + std::min(version.size(), version.find('V') + 1));
-    if (!driver || major <= driver->version() / 1000 || std::getenv("TILEVM_PTXAS")) return ptxas;
+    if (!driver || major <= driver->version() / 1000 || chosen) return ptxas;
   }
   if (driver) return cuda::make_driver_linker(*driver, device_sm);
   return diags.error(Code::E0915, Place{}, "there is no assembler: neither ptxas nor a driver was found",

@@ -86,7 +86,8 @@ class EmulatedDevice : public Device {
       if (!parts) return Failed;
       if (parts->size() != 1) return diags.error(Code::E0808, (**module_).place(entry), "the emulation launches a linear grid of at most " + std::to_string(kMostBlocks) + " blocks");
       launched = (*parts)[0].grid;
-      if (kernel->kernel().loops) launched[0] = std::min(launched[0], kLoopingBlocks);
+      const uint32_t cluster = kernel->kernel().cluster;
+      if (kernel->kernel().loops) launched[0] = std::min(launched[0], std::max(cluster, kLoopingBlocks / cluster * cluster));
       add_grid_words(grid, 0, params);
     }
 

@@ -28,7 +28,8 @@ struct Block;
   X(Start, "start") X(Poll, "loop") X(Identity, "identity") X(LoadShared, "load shared") X(StoreShared, "store shared")         \
   X(LoadGlobal, "load global") X(StoreGlobal, "store global") X(Atomic, "atomic") X(Fence, "fence")             \
   X(Barrier, "barrier") X(Shuffle, "shuffle") X(Vote, "vote") X(CpAsync, "cp.async")                            \
-  X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(Ldmatrix, "ldmatrix") X(Mma, "mma")     \
+  X(CpAsyncCommit, "cp.async.commit") X(CpAsyncWait, "cp.async.wait") X(CpAsyncArrive, "cp.async arrive")       \
+  X(Ldmatrix, "ldmatrix") X(Mma, "mma")                                                                         \
   X(WarpSync, "warp barrier") X(Uniform, "uniform value") X(Stmatrix, "stmatrix")                               \
   X(NamedBarrier, "named barrier") X(MbarrierInit, "mbarrier init") X(MbarrierArrive, "mbarrier arrive")        \
   X(MbarrierWait, "mbarrier wait") X(FenceAsync, "proxy fence") X(TmaLoad, "bulk load")                         \
@@ -58,11 +59,18 @@ struct CpAsyncCopy {
   bool copied;
 };
 
+/// An arrival of a thread at an mbarrier that happens when the copies which the thread started before are done.
+struct CpAsyncArrival {
+  uint32_t mbarrier, phase, site;
+  std::vector<CpAsyncCopy> copies;                    ///< those that no earlier arrival waits for
+};
+
 struct Thread {
   Block* block = nullptr;
   uint32_t id = 0;                                    ///< in the cluster: blocks one behind the other
   uint32_t local = 0, rank = 0;                       ///< in its block; the block's number in the cluster
   uint32_t base = 0;                                  ///< of its block's shared memory in that of the cluster
+  uint32_t rank_bits = 0;                             ///< the rank as shared addresses of the block hold it
   uint32_t cluster_phase = 0;                         ///< of the cluster's barrier, at which the thread arrived
   bool cluster_arrived = false;                       ///< and has not waited yet
   uint32_t site = 0;                                  ///< operation of the program under way
@@ -72,7 +80,8 @@ struct Thread {
   bool done = false;
   boost::context::detail::fcontext_t context = nullptr;
   uint32_t cp_committed = 0;                          ///< groups
-  std::vector<CpAsyncCopy> copies;                    ///< not yet waited for, oldest first
+  std::vector<CpAsyncCopy> copies;                    ///< not yet waited for, oldest first; without those of `arrivals`
+  std::deque<CpAsyncArrival> arrivals;                ///< still to come, oldest first
   uint32_t wait_for = 0, wait_phase = 0;              ///< number of the mbarrier or named barrier, for reports
   // wgmma: groups committed and waited for; an instruction issued since the last commit; no accumulator touched since
   // the last fence.
@@ -270,9 +279,8 @@ struct Block {
   [[nodiscard]] std::string shared_text(uint32_t addr) const;
   uint32_t running = 0;                               ///< the thread that runs now, or ran last
 
-  // Shared memory: addresses from kEmulatedSharedBase on. Those of a cluster's blocks lie one window behind the other; code uses addresses
-  // in its own block, and for other blocks those that mapa gives, which have the block's number plus one in their upper bits.
-  static constexpr unsigned kRankShift = 24;
+  // Shared memory: addresses of compiled code are counted from kEmulatedSharedBase on, with the block's rank above. Here the blocks of a
+  // cluster lie one window behind the other.
   std::unique_ptr<std::byte[]> storage;
   std::byte* shared = nullptr;                        ///< host address of shared address 0
   HappensBefore order;
@@ -281,9 +289,10 @@ struct Block {
   [[nodiscard]] Access access(const Thread& t) const { return {order.now(t.id), t.site, static_cast<uint16_t>(t.id)}; }
   /// An address in the thread's own block, as one in the cluster's windows.
   [[nodiscard]] uint32_t own_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
+    addr -= t.rank_bits;
     if (addr < kEmulatedSharedBase || uint64_t{addr} + bytes > kEmulatedSharedBase + launch.shared_bytes ||
         addr % align != 0) [[unlikely]]
-      bad_shared(t, addr, bytes, align);
+      bad_shared(t, addr + t.rank_bits, bytes, align);
     return t.base + addr;
   }
   /// The same for an address of mapa, or one in the thread's own block. Notes the use.
@@ -372,8 +381,9 @@ struct Block {
   void bad_if_mbarrier(const Thread& t, uint32_t addr, uint32_t bytes);
   void check_mbarriers_of(const Thread& t, uint32_t addr, uint32_t bytes);  ///< unless the access is an arrival
   void finish(CpAsyncCopy& c);
+  void deliver_arrivals(Thread& t);                   ///< the oldest ones, as far as their copies are done
   void finish_something();                            ///< lets some asynchronous work happen
-  bool finish_bulk_load();                            ///< only that which may wake a thread; false if there is none
+  bool finish_waking();                               ///< only that which may wake a thread; false if there is none
   void finish_load(size_t i);
   void read_store(BulkStore& s);
   void finish_store(size_t i);

@@ -64,6 +64,8 @@ class EmulatedMemory {
 
 /// Address of a block's first byte of shared memory. Not 0, so that a forgotten base address shows.
 inline constexpr uint32_t kEmulatedSharedBase = 1024;
+/// From this bit on, addresses of shared memory hold the number of the block in its cluster: mapa's, and, as on an H200, a block's own.
+inline constexpr unsigned kEmulatedRankShift = 24;
 
 struct EmulateOptions {
   /// When asynchronous copies happen and in which order threads run.

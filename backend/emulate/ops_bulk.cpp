@@ -236,10 +236,20 @@ void Block::finish_load(size_t i) {
   try_complete(m);
 }
 
-bool Block::finish_bulk_load() {
-  if (loads.empty()) return false;
-  finish_load(static_cast<size_t>(random() % loads.size()));
-  return true;
+bool Block::finish_waking() {
+  if (!loads.empty()) {
+    finish_load(static_cast<size_t>(random() % loads.size()));
+    return true;
+  }
+  const auto first = static_cast<size_t>(random() % threads.size());
+  for (size_t k = 0; k < threads.size(); ++k) {
+    Thread& t = threads[(first + k) % threads.size()];
+    if (t.arrivals.empty()) continue;
+    for (CpAsyncCopy& c : t.arrivals.front().copies) finish(c);
+    deliver_arrivals(t);
+    return true;
+  }
+  return false;
 }
 
 void Block::read_store(BulkStore& s) {
@@ -270,8 +280,13 @@ void Block::finish_store(size_t i) {
 }
 
 void Block::finish_something() {
-  auto& copies = threads[random() % threads.size()].copies;
-  if (!copies.empty()) finish(copies[random() % copies.size()]);
+  Thread& t = threads[random() % threads.size()];
+  const auto some = [&](std::vector<CpAsyncCopy>& copies) {
+    if (!copies.empty()) finish(copies[random() % copies.size()]);
+  };
+  some(t.copies);
+  if (!t.arrivals.empty()) some(t.arrivals[random() % t.arrivals.size()].copies);
+  deliver_arrivals(t);
   if (!wgmma.empty()) finish_wgmma(static_cast<uint32_t>(random() % wgmma.size()), ~uint32_t{0}, 1);
   if (!stores.empty()) {
     const auto i = static_cast<size_t>(random() % stores.size());

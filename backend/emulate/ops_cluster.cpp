@@ -36,8 +36,8 @@ void cluster_wait(Block& b, Thread& t) {
 
 uint32_t map_shared(Block& b, Thread& t, uint32_t addr, uint32_t rank) {
   if (rank >= b.launch.cluster) b.hazard(t, "a cluster of ", b.launch.cluster, " blocks has no block ", rank);
-  if (addr >> Block::kRankShift != 0) b.hazard(t, "the address is one of another block already");
-  return addr | (rank + 1) << Block::kRankShift;
+  if (addr >> kEmulatedRankShift != t.rank) b.hazard(t, "the address is one of another block already");
+  return addr - t.rank_bits + (rank << kEmulatedRankShift);
 }
 
 std::byte* load_cluster(Block& b, Thread& t, uint32_t addr, uint32_t bytes) {
@@ -82,14 +82,9 @@ void Block::use_remote(const Thread& t, uint32_t rank) {
 }
 
 uint32_t Block::cluster_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
-  const uint32_t upper = addr >> kRankShift;
-  if (upper == 0 || upper > launch.cluster) {
-    addr = own_shared(t, addr, bytes, align);  // says what is wrong
-    check_mbarriers_of(t, addr, bytes);
-    return addr;
-  }
-  const uint32_t rank = upper - 1;
-  addr = own_shared(t, addr & ((1u << kRankShift) - 1), bytes, align) - t.base + rank * launch.window();
+  const uint32_t rank = addr >> kEmulatedRankShift;
+  if (rank >= launch.cluster) bad_shared(t, addr, bytes, align);
+  addr = own_shared(t, addr - (rank << kEmulatedRankShift) + t.rank_bits, bytes, align) - t.base + rank * launch.window();
   check_mbarriers_of(t, addr, bytes);
   if (rank == t.rank || !options.hazards) return addr;
   use_remote(t, rank);

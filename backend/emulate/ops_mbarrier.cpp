@@ -151,6 +151,7 @@ void Block::try_complete(Mbarrier& m) {
   ++m.phase;
   m.pending = m.count;
   m.done = m.arrivals;
+  if (options.hazards) m.done.known.resize(agents());  // arrivals behind copies alone publish nothing else
   if (options.hazards) m.done.known[mbarrier_agent(static_cast<size_t>(&m - mbarriers.data()))] = m.phase;
   // Waiters learn what this phase published now, not when they run: by then a later phase may be complete.
   for (const uint32_t id : m.waiting) {

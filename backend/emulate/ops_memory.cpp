@@ -1,5 +1,6 @@
 // Loads, stores, atomics, fences and cp.async. A load or store checks and gives the host address; compiled code then
 // does the access.
+#include <algorithm>
 #include <cstring>
 
 #include "backend/emulate/atomics.h"
@@ -105,9 +106,52 @@ void cp_async_wait(Block& b, Thread& t, uint32_t pending) {
     }
   }
   t.copies.erase(t.copies.begin(), t.copies.begin() + static_cast<std::ptrdiff_t>(n));
+  for (CpAsyncArrival& a : t.arrivals)
+    for (CpAsyncCopy& c : a.copies)
+      if (c.group <= group) b.finish(c);
+  b.deliver_arrivals(t);
+  if (b.failed) throw Stop{};
+}
+
+/// The thread arrives at an mbarrier when all copies that it has started are done; it does not wait. Those who wait for the phase know
+/// the copies then, but not what else the thread did.
+void cp_async_arrive(Block& b, Thread& t, uint32_t addr) {
+  Mbarrier& m = b.find_mbarrier(t, b.own_shared(t, addr, 8, 8));
+  const auto number = static_cast<uint32_t>(&m - b.mbarriers.data());
+  if (b.options.hazards)
+    for (const CpAsyncCopy& c : t.copies) {
+      Access was = b.access(t);
+      was.clock = kInFlight;
+      was.site = c.site;
+      b.shadow.hand_over(c.addr, c.bytes, was, {m.phase + 1, c.site, static_cast<uint16_t>(b.mbarrier_agent(number))});
+    }
+  t.arrivals.push_back({number, m.phase, t.site, std::move(t.copies)});
+  t.copies.clear();
+  if (b.at_once(4))
+    for (CpAsyncArrival& a : t.arrivals)
+      for (CpAsyncCopy& c : a.copies) b.finish(c);
+  b.deliver_arrivals(t);
+  if (b.failed) throw Stop{};
 }
 
 }  // namespace
+
+// May run outside of all fibers: records a failure, does not throw.
+void Block::deliver_arrivals(Thread& t) {
+  while (!t.arrivals.empty() && std::all_of(t.arrivals.front().copies.begin(), t.arrivals.front().copies.end(), [](const CpAsyncCopy& c) { return c.copied; })) {
+    const CpAsyncArrival a = std::move(t.arrivals.front());
+    t.arrivals.pop_front();
+    Mbarrier& m = mbarriers[a.mbarrier];
+    if (m.phase != a.phase || m.pending == 0)
+      return record({Code::I0002,
+                     a.site,
+                     text("the arrival behind copies of thread ", name(t), ", issued in phase ", a.phase, " of the mbarrier at ",
+                          shared_text(m.addr), ", comes in phase ", m.phase, " with ", m.pending, " arrivals missing"),
+                     {}});
+    --m.pending;
+    try_complete(m);
+  }
+}
 
 void Block::finish(CpAsyncCopy& c) {
   if (c.copied) return;
@@ -128,6 +172,7 @@ void add_memory_symbols(std::vector<EmulationSymbol>& out) {
       TILE_EMU("emu_cp_async", CpAsync, cp_async),
       TILE_EMU("emu_cp_async_commit", CpAsyncCommit, cp_async_commit),
       TILE_EMU("emu_cp_async_wait", CpAsyncWait, cp_async_wait),
+      TILE_EMU("emu_cp_async_arrive", CpAsyncArrive, cp_async_arrive),
   });
 }
 

@@ -27,13 +27,17 @@ void check_operand(Block& b, Thread& t, const char* name, uint64_t bits, bool mn
                    unsigned element_bytes, uint32_t group) {
   const MatrixDescriptor d(bits);
   if (d.base_offset != 0) b.hazard(t, "operand ", name, ": the descriptor's base offset is not 0");
+  if (d.unused) b.hazard(t, "operand ", name, ": the descriptor has bits set that belong to no field");
+  // A field that such operands do not need. The upper bits of a shared address that was not cut to those within its block get here.
+  if (!mn_major && d.swizzle != TensorSwizzle::None && d.leading != 0 && d.leading != 16)
+    b.hazard(t, "operand ", name, ": the descriptor's leading offset is ", d.leading, " bytes; it is 0 or 16 for a swizzled operand along K");
   const uint32_t warpgroup = b.group_of(t);
   Observer by(b.order, b.first_of_group(warpgroup), kWarpgroup);
   Access who{group, t.site, static_cast<uint16_t>(b.matrix_agent(warpgroup))};
   who.async = true;
   who.swizzle = static_cast<int8_t>(d.swizzle);
   each_chunk(d, mn_major, rows, element_bytes, [&](uint32_t addr, unsigned, unsigned) {
-    const uint32_t at = b.own_shared(t, addr, 16, 16);
+    const uint32_t at = b.own_shared(t, addr + t.rank_bits, 16, 16);
     if (b.options.hazards) b.report(t, b.shadow.read(by, at, 16, who));
   });
 }

@@ -86,6 +86,9 @@ void Block::check_same_operation(const Thread& t, const Thread& other, const cha
 }
 
 void Block::bad_shared(const Thread& t, uint32_t addr, uint32_t bytes, uint32_t align) {
+  if (const uint32_t rank = addr >> kEmulatedRankShift; rank != t.rank && rank < launch.cluster)
+    hazard(t, "shared address ", hex(addr), " is one of block ", rank, " of the cluster");
+  addr -= t.rank_bits;
   if (addr % align != 0)
     hazard(t, "shared address ", addr, " is not a multiple of ", align, " (byte ", int64_t{addr} - kEmulatedSharedBase,
            " of the block's)");
@@ -109,7 +112,7 @@ void Block::bad_global(const Thread& t, uint64_t addr, uint32_t bytes, bool writ
 std::string Block::agent_text(const Access& a) const {
   if (a.agent < launch.all_threads()) return text("thread ", name(a.agent));
   if (a.agent < matrix_agent(0))
-    return text("a bulk copy that completes phase ", a.clock - 1, " of the mbarrier at ",
+    return text("a copy that completes phase ", a.clock - 1, " of the mbarrier at ",
                 shared_text(mbarriers[a.agent - launch.all_threads()].addr));
   if (a.agent < bulk_agent(0)) return text("warpgroup ", a.agent - matrix_agent(0), "'s wgmma group ", a.clock);
   return text("a bulk store of group ", a.clock, " of thread ", name(bulk_threads[a.agent - bulk_agent(0)]));

@@ -101,6 +101,7 @@ bool Block::run(uint64_t linear) {
     t.local = id % launch.threads;
     t.rank = id / launch.threads;
     t.base = t.rank * launch.window();
+    t.rank_bits = t.rank << kEmulatedRankShift;
     t.cluster_phase = 0;
     t.cluster_arrived = false;
     t.site = kNone;
@@ -108,6 +109,7 @@ bool Block::run(uint64_t linear) {
     t.done = false;
     t.cp_committed = 0;
     t.copies.clear();
+    t.arrivals.clear();
     t.reset_matrix();
     char* stack = stacks[id];
     forget_frames(stack, stack_bytes);
@@ -125,7 +127,7 @@ bool Block::run(uint64_t linear) {
   while (live != 0) {
     if (failed || launch.stop.load(std::memory_order_relaxed)) return false;
     if (ready_count == 0) {
-      if (finish_bulk_load()) continue;
+      if (finish_waking()) continue;
       if (!failed) deadlock();
       return false;
     }
@@ -201,9 +203,9 @@ void Block::exit(Thread& t) {
          {}});
     throw Stop{};
   }
-  if (options.hazards && !t.copies.empty())
+  if (options.hazards && (!t.copies.empty() || !t.arrivals.empty()))
     fail({Code::I0002,
-          t.copies.front().site,
+          t.copies.empty() ? t.arrivals.front().site : t.copies.front().site,
           text("cp.async by thread ", name(t), ": the thread ends without waiting for it"),
           {}});
   check_matrix_exit(t);

@@ -165,4 +165,11 @@ void Shadow::complete(uint32_t addr, uint32_t bytes, const Access& in_flight, ui
   });
 }
 
+void Shadow::hand_over(uint32_t addr, uint32_t bytes, const Access& in_flight, const Access& done) {
+  (void)visit(addr, bytes, false, [&](History& h) {
+    if (h.write == in_flight) h.write = done;
+    return Conflict{};
+  });
+}
+
 }  // namespace tile::emu

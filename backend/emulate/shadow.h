@@ -30,6 +30,8 @@ class Shadow {
   Conflict atomic(Observer& by, uint32_t addr, uint32_t bytes, const Access& who);
   /// Gives the clock of completion to an in-flight write, as far as nothing has overwritten it.
   void complete(uint32_t addr, uint32_t bytes, const Access& in_flight, uint32_t clock);
+  /// The same, by another agent: who knows `done` of it knows the write.
+  void hand_over(uint32_t addr, uint32_t bytes, const Access& in_flight, const Access& done);
 
  private:
   struct History {

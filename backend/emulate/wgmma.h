@@ -23,9 +23,11 @@ struct MatrixDescriptor {
   explicit MatrixDescriptor(uint64_t bits)
       : start(static_cast<uint32_t>(bits & 0x3FFF) << 4), leading(static_cast<uint32_t>(bits >> 16 & 0x3FFF) << 4),
         stride(static_cast<uint32_t>(bits >> 32 & 0x3FFF) << 4), base_offset(static_cast<uint32_t>(bits >> 49 & 7)),
-        swizzle(static_cast<TensorSwizzle>((4 - (bits >> 62)) % 4)) {}
+        swizzle(static_cast<TensorSwizzle>((4 - (bits >> 62)) % 4)),
+        unused((bits & ~(uint64_t{0x3FFF} | uint64_t{0x3FFF} << 16 | uint64_t{0x3FFF} << 32 | uint64_t{7} << 49 | uint64_t{3} << 62)) != 0) {}
   uint32_t start, leading, stride, base_offset;
   TensorSwizzle swizzle;
+  bool unused;                                        ///< bits of no field are set
 };
 
 /// Calls f(shared address, row, k) for every 16 bytes of an operand of `rows` rows or columns: K-major, they are

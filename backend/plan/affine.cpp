@@ -95,12 +95,6 @@ AffineTile AffineFinder::moved(const AffineTile& t, std::span<const int> from_di
   return out;
 }
 
-int AffineFinder::scalar(ValueId v) {
-  const InstId i = def_[v];
-  if (i != kNone && f_.insts[i].op == Opcode::Assume) return scalar(f_.operands(i)[0]);
-  return out_.scalars.value(v);
-}
-
 std::optional<AffineTile> AffineFinder::integers(ValueId v) {
   const auto shape = m_.types.shape_of(f_.type(v));
   const ElementType e = m_.types.element_of(f_.type(v));
@@ -118,7 +112,7 @@ std::optional<AffineTile> AffineFinder::integers(ValueId v) {
     return out;
   }
   if (shape.empty()) {
-    out.start = scalar(v);
+    out.start = out_.scalars.value(v);
     return out;
   }
   if (i == kNone) return std::nullopt;

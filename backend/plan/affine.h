@@ -68,7 +68,6 @@ class AffineFinder {
   bool mask(ValueId v, std::vector<AffineLimit>& out);
   [[nodiscard]] std::optional<std::vector<int>> same_dims(ValueId from, ValueId to, Opcode op, InstId i) const;
   AffineTile moved(const AffineTile& t, std::span<const int> from_dim) const;
-  int scalar(ValueId v);
 
   const Module& m_;
   const Function& f_;

@@ -1,5 +1,6 @@
 // How rings share a kernel's shared memory, registers and warps: stages, a producer, blocks on an SM, warpgroups in turn.
 #include <algorithm>
+#include <bit>
 
 #include "backend/plan/plan.h"
 
@@ -24,6 +25,41 @@ bool share_ring(KernelPlan& plan) {
   return true;
 }
 
+/// The power of two that is known to divide a scalar expression.
+uint64_t divisor(const Facts& facts, const ScalarNodes& s, int n) {
+  if (n < 0) return Facts::kMost;
+  const ScalarNodes::Node& node = s.nodes[static_cast<size_t>(n)];
+  using K = ScalarNodes::Kind;
+  if (node.kind == K::Value) return facts.divisor(node.value);
+  if (node.kind == K::Constant) return std::min(uint64_t{1} << std::countr_zero(static_cast<uint64_t>(node.number)), Facts::kMost);
+  const uint64_t a = divisor(facts, s, node.left), b = divisor(facts, s, node.right);
+  return node.kind == K::Mul ? std::min(a * b, Facts::kMost) : std::min(a, b);
+}
+
+/// Whether all rows of an operand are known to begin at multiples of 16 bytes, so that its pieces are copied in these.
+bool aligned(const Module& m, const Function& f, const Facts& facts, const RingPlan::Operand& o, unsigned element_bytes) {
+  const uint64_t elements = 16 / element_bytes;
+  if (o.pointers) {
+    const auto whole = [&](int n) { return divisor(facts, o.pointers->scalars, n) >= elements; };
+    const AffinePointers& p = o.pointers->pointers;
+    bool all = facts.divisor(p.base) >= 16;
+    for (const AffineTile& t : p.trips) all = all && whole(t.start);
+    for (const AffineTile& t : p.moves) all = all && whole(t.start) && (t.splat() || whole(t.step[static_cast<size_t>(o.outer)]));
+    return all;
+  }
+  const ValueId view = f.operand(o.load, 0);
+  const Type& type = m.types.get(f.type(view));
+  const bool gathers = type.kind == TypeKind::GatherScatterView;
+  const Facts::Array& array = facts.array(view);
+  bool all = array.base >= 16;
+  for (size_t k = 0; k < type.shape.size(); ++k) {
+    const auto d = gathers ? k : static_cast<size_t>(type.dim_map[k]);
+    if (static_cast<int>(k) != o.inner) all = all && d < array.strides.size() && array.strides[d] >= elements;
+    if (static_cast<int>(k) == o.inner && gathers) all = all && facts.divisor(f.group(o.load, 1)[k]) >= elements;
+  }
+  return all;
+}
+
 size_t count_products(const Function& f) {
   return static_cast<size_t>(std::count_if(f.insts.begin(), f.insts.end(), [](const Inst& i) { return is_product(i.op); }));
 }
@@ -45,8 +81,9 @@ unsigned forced_stages(const CompileOptions& options, unsigned most) {
 uint32_t store_bytes(const Module& m, const Function& f, const KernelPlan& plan) {
   uint32_t most = 0;
   for (InstId i = 0; i < f.insts.size(); ++i) {
-    if (f.insts[i].op != Opcode::StoreViewTko || plan.stores.contains(i)) continue;
-    const TypeId type = f.type(f.operand(i, 0));
+    const bool by_pointers = f.insts[i].op == Opcode::StorePtrTko;
+    if ((f.insts[i].op != Opcode::StoreViewTko && !by_pointers) || plan.stores.contains(i)) continue;
+    const TypeId type = f.type(f.operand(i, by_pointers ? 1 : 0));
     const auto shape = m.types.shape_of(type);
     const unsigned bytes = info(m.types.element_of(type)).storage;
     most = std::max(most, bytes << element_bits(shape));
@@ -90,6 +127,34 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
     plan.ring_bytes = std::max(plan.ring_bytes, r.end());
   }
   place_stores(m, f, plan);
+}
+
+void plan_copies(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan) {
+  if (plan.rings.empty()) return;
+  const std::string roles = options.choice("roles");
+  bool nested = false, sync = false, large = false, whole_pieces = true;
+  uint32_t stage_bytes = 0;
+  for (const auto& [loop, r] : plan.rings) {
+    // The producer's threads are half as many as those that multiply: too few for pieces of 8 bytes and less.
+    for (const auto* o : {&r.a, &r.b}) whole_pieces = whole_pieces && aligned(m, f, plan.facts, *o, r.element_bytes);
+    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
+    sync = sync || r.sync;
+    large = large || (!r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits > 6);
+    stage_bytes = std::max(stage_bytes, r.stage_bytes);
+  }
+  const uint32_t stores = std::min(store_bytes(m, f, plan) << (plan.alternate ? 1 : 0), RingPlan::kSharedBytes / 2);
+  const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
+  if (!sync && target.wgmma() && roles != "off" && ((whole_pieces && (nested || large || plan.loops)) || roles == "on") && beside >= 3) {
+    const auto apart = plan.rings;
+    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
+    if (!plan.roles) plan.rings = apart;
+  }
+  for (auto& [loop, r] : plan.rings) {
+    if (plan.roles) r.stages = std::min(RingPlan::kMaxStages, beside);
+    r.stages = forced_stages(options, r.stages);
+    plan.ring_bytes = std::max(plan.ring_bytes, r.end());
+  }
+  if (!plan.roles && !sync && !large && 2 * (plan.ring_bytes + RingPlan::kReserved) <= target.max_shared() + RingPlan::kReserved) plan.blocks_per_sm = 2;
 }
 
 bool may_alternate(const Module& m, const Function& f, const CompileOptions& options, const KernelPlan& plan) {

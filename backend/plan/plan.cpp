@@ -237,7 +237,8 @@ class Planner {
                (ring.swapped ? " of the transposed product" : "") + (ring.p_registers ? " with an operand in registers" : "") +
                (ring.a_registers ? " with the left operand in registers" : "") + (ring.promote ? ", sums of each stage added in f32" : "") +
                (ring.single ? " from " + std::to_string(ring.trips) + (ring.trips == 1 ? " stage" : " stages") : "") + (ring.single ? " of" : " from") + " a ring of " +
-               std::to_string(ring.stages) + (ring.stages == 1 ? "" : " stages") + (ring.copies ? " by cp.async" : "");
+               std::to_string(ring.stages) + (ring.stages == 1 ? "" : " stages") + (ring.copies ? " by cp.async" : "") +
+               (plan_.copying_producer() ? " of a producer" : "");
       if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end()) p.why = "no bulk copies: " + it->second;
       p.result = ring.wgmma_layout();
       assign(f_.result(i), p.result);

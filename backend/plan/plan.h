@@ -94,6 +94,7 @@ struct RingPlan {
   /// scratch space.
   static constexpr uint32_t kFirstStage = 1024;
   static constexpr uint32_t kSharedBytes = 227 * 1024;  ///< of a block
+  static constexpr uint32_t kReserved = 1024;           ///< that the system takes of each block
   static constexpr unsigned kMaxStages = 6;
   [[nodiscard]] uint32_t end() const { return kFirstStage + stages * stage_bytes; }
 };
@@ -190,6 +191,8 @@ struct KernelPlan {
     std::vector<bool> values;             ///< by ValueId
   };
   std::optional<Roles> roles;
+  /// Whether the producer's threads all copy, by cp.async, instead of one that starts bulk copies.
+  [[nodiscard]] bool copying_producer() const { return roles && !rings.empty() && rings.begin()->second.copies; }
   /// The kernel's blocks loop over the numbers of the program's blocks (`--plan grid=loop`), so that a producer is ahead over their ends, too.
   bool loops = false;
   /// Such a kernel's two warpgroups of consumers take the program's blocks in turn, each a block of its own: one stores its tile while the
@@ -220,6 +223,9 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
 /// How the rings share the SM: a producer of its own and all the memory for one block, or two blocks that hide each other's beginning and
 /// end (f16 4096^3 in plain tiles of 128x128x64 on an H200: 548 instead of 513 TFLOP/s for one block without a producer).
 void plan_occupancy(const Module& m, const Function& f, const CompileOptions& options, KernelPlan& plan);
+
+/// Rings of cp.async: a producer whose threads all copy into as many stages as there is room for, or none, and stages of two blocks on an SM.
+void plan_copies(const Module& m, const Function& f, const Target& target, const CompileOptions& options, KernelPlan& plan);
 
 /// Whether warpgroups can take turns: with the program's blocks, where all that a block does is products in one loop and behind it, and what follows
 /// from them; or with the iterations of the program's loop around that loop, where both can run what stands outside of it, nothing but tokens goes

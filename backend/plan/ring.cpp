@@ -11,7 +11,6 @@ namespace {
 
 constexpr size_t kMaxRings = 8;                  // their barriers fill the first KiB
 constexpr unsigned kMaxCopyStages = 4;           // of cp.async
-constexpr uint32_t kReserved = 1024;             // bytes of shared memory that the system takes of each block
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
 constexpr uint32_t kSingleStage = 32768;         // of products outside of loops in kernels without other rings
 
@@ -265,7 +264,7 @@ class RingFinder {
     if (!ring.sync && ring.p_bits() + ring.q_bits() - 7 - ring.group_bits > 6) return ring;
     if (!ring.sync && one_block_) return ring;
     // Two blocks on an SM hide each other's barriers.
-    if (const uint32_t half = fit((all + kReserved) / 2 - kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
+    if (const uint32_t half = fit((all + RingPlan::kReserved) / 2 - RingPlan::kReserved); half >= 3) ring.stages = std::min(ring.stages, half);
     return ring;
   }
 
@@ -620,7 +619,7 @@ bool beside_rings(const Function& f, const KernelPlan& plan, InstId mma) {
 /// Warps for a ring of cp.async, as log2. 64 x 64 elements of the result for each where two blocks share an SM: fragments are then read least
 /// often. Else twice as many warps, which hide each other's waits. Other products and larger tiles of the kernel may want more.
 unsigned copy_warps(const Module& m, const Function& f, const Target& target, const RingPlan& ring, unsigned chosen, bool first) {
-  const bool two = 2 * (ring.end() + kReserved) <= target.max_shared() + kReserved;
+  const bool two = 2 * (ring.end() + RingPlan::kReserved) <= target.max_shared() + RingPlan::kReserved;
   const unsigned bits = ring.m_bits + ring.n_bits, elements = ring.element_bytes == 8 ? 10 : two && bits < 15 ? 12 : 11;
   const unsigned mine = std::clamp(bits, elements + 2, elements + 3) - elements;
   unsigned products = 0, largest = 0;
@@ -694,13 +693,8 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
     plan.rings.emplace(i, *std::move(ring));
   }
   if (!bulk) {
-    bool two = !plan.rings.empty();
-    for (auto& [loop, r] : plan.rings) {
-      r.stages = forced_stages(options, r.stages);
-      plan.ring_bytes = std::max(plan.ring_bytes, r.end());
-      two = two && !r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits <= 6;
-    }
-    if (two && 2 * (plan.ring_bytes + kReserved) <= target.max_shared() + kReserved) plan.blocks_per_sm = 2;
+    plan.alternate = alternate && take_turns(plan);
+    plan_copies(m, f, target, options, plan);
     return;
   }
   // Stages are cut so that those of loops stay as many as they are.
@@ -762,29 +756,33 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
   const bool bulk = target.wgmma() && target.tma() && options.choice("tma") != "off" && !options.plan.contains("warps");
   if (!bulk && !target.cp_async()) return;
   // Loops that bulk copies cannot feed have rings of cp.async where no loop of the kernel can be fed by them.
-  if (bulk && copies_only(m, f, target, options, plan, why)) return find_rings(m, f, target, options, false, false, false, plan, why);
-  const auto tried = [&](bool alternate, bool singles) {
+  const auto tried = [&](bool by_bulk, bool alternate, bool singles) {
     std::pair<KernelPlan, std::map<InstId, std::string>> out{plan, why};
-    find_rings(m, f, target, options, bulk, alternate, singles, out.first, out.second);
+    find_rings(m, f, target, options, by_bulk, alternate, singles, out.first, out.second);
     return out;
   };
   const auto take = [&](auto&& found) {
     plan = std::move(found.first);
     why = std::move(found.second);
   };
-  const bool singles = bulk && options.choice("single") != "off";
-  if (bulk && may_alternate(m, f, options, plan)) {
+  if (!bulk || copies_only(m, f, target, options, plan, why)) {
+    if (target.wgmma() && plan.loops && may_alternate(m, f, options, plan))
+      if (auto found = tried(false, true, false); found.first.alternate && found.first.roles) return take(std::move(found));
+    return take(tried(false, false, false));
+  }
+  const bool singles = options.choice("single") != "off";
+  if (may_alternate(m, f, options, plan)) {
     // The two meet nowhere but at their barriers: each needs the producer, and stores from a stage of its own.
     const auto good = [&](const KernelPlan& p) { return p.alternate && p.roles && p.why_direct.empty() && !p.stores.empty() && turns_fit(f, p); };
     for (const bool with : {true, false}) {
       if (with && !singles) continue;
-      if (auto found = tried(true, with); good(found.first)) return take(std::move(found));
+      if (auto found = tried(true, true, with); good(found.first)) return take(std::move(found));
     }
   }
-  auto found = tried(false, singles);
+  auto found = tried(true, false, singles);
   // A producer is worth more than a product outside of the loops that it feeds.
   if (!found.first.staged.empty() && !found.first.roles)
-    if (auto without = tried(false, false); without.first.roles) return take(std::move(without));
+    if (auto without = tried(true, false, false); without.first.roles) return take(std::move(without));
   take(std::move(found));
 }
 

@@ -18,22 +18,23 @@ class RoleFinder {
 
   std::optional<KernelPlan::Roles> find() {
     if (leaves_early()) return std::nullopt;
-    std::map<InstId, std::vector<InstId>> loads;
+    std::map<InstId, std::vector<const RingPlan::Operand*>> loads;
     for (const auto& [loop, ring] : plan_.rings) {
       // The producer is ahead by whole runs of a loop, so that several must share one ring: their stages lie in the same place.
       if (ring.sync || ring.barriers != plan_.rings.begin()->second.barriers) return std::nullopt;
-      loads[loop] = {ring.b.load};
-      if (!ring.a_registers) loads[loop].push_back(ring.a.load);
+      if (ring.condition != kNone) return std::nullopt;
+      loads[loop] = {&ring.b};
+      if (!ring.a_registers) loads[loop].push_back(&ring.a);
     }
     // Streams may be several if they share one ring of stages and barriers.
     for (const auto& [loop, stream] : plan_.streams) {
       if (!plan_.rings.empty() || stream.barriers != plan_.streams.begin()->second.barriers) return std::nullopt;
-      for (const auto& o : stream.loads) loads[loop].push_back(o.load);
+      for (const auto& o : stream.loads) loads[loop].push_back(&o);
     }
     for (const auto& [loop, of_loop] : loads) {
       if (!frame(loop)) return std::nullopt;
-      for (const InstId load : of_loop)
-        if (ordered(load)) return std::nullopt;
+      for (const auto* o : of_loop)
+        if (ordered(o->load) || o->chosen != kNone) return std::nullopt;
     }
     for (const auto& [loop, of_loop] : loads) {
       roles_.insts[loop] = true;
@@ -41,9 +42,10 @@ class RoleFinder {
       for (size_t k = 0; k < 3 && is_loop; ++k)
         if (!need(f_.operands(loop)[k])) return std::nullopt;
       inside_ = is_loop ? loop : kNone;
-      for (const InstId load : of_loop)
-        for (const ValueId v : f_.group(load, 1))
-          if (!need(v)) return std::nullopt;
+      const auto ring = plan_.rings.find(loop);
+      const bool copies = ring != plan_.rings.end() && ring->second.copies;
+      for (const auto* o : of_loop)
+        if (!(o->pointers ? sums(*o->pointers) : indices(o->load, copies))) return std::nullopt;
       inside_ = kNone;
     }
     return std::move(roles_);
@@ -89,6 +91,18 @@ class RoleFinder {
         if (!need(f_.operands(i)[k])) return false;
     }
     return true;
+  }
+
+  /// What says where a tile lies. Bulk copies know the array from its tensor map.
+  bool indices(InstId load, bool view) {
+    for (const ValueId v : f_.group(load, 1))
+      if (!need(v)) return false;
+    return !view || need(f_.operand(load, 0));
+  }
+  bool sums(const PointerLoad& load) {
+    for (const auto& node : load.scalars.nodes)
+      if (node.kind == ScalarNodes::Kind::Value && !need(node.value)) return false;
+    return need(load.pointers.base);
   }
 
   bool need(ValueId v) {

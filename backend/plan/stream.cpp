@@ -7,9 +7,10 @@
 namespace tile {
 namespace {
 
+constexpr uint32_t kSharedOfSm = 228 * 1024;
+
 /// Registers that a block's threads have beside accumulators and operands: addresses, counters, row statistics.
 constexpr unsigned kOtherRegisters = 25;
-constexpr uint32_t kSharedOfSm = 228 * 1024, kReservedOfBlock = 1024;
 
 bool moves_only(Opcode op) { return op == Opcode::Reshape || op == Opcode::Broadcast || op == Opcode::Permute; }
 
@@ -225,7 +226,11 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   // Streams with equally many loads share a ring.
   std::map<size_t, uint32_t> stage_bytes;
   unsigned demand = 0, late_demand = 0;
-  uint32_t largest = 0, barriers = static_cast<uint32_t>(plan.rings.size()) * 16 * RingPlan::kMaxStages;
+  uint32_t largest = 0;
+  // The rings' barriers come first: loops that share a ring have one place, and streams that were found between them leave no gap.
+  std::map<uint32_t, uint32_t> places;
+  for (auto& [loop, r] : plan.rings) r.barriers = places.emplace(r.barriers, static_cast<uint32_t>(places.size()) * 16 * RingPlan::kMaxStages).first->second;
+  const uint32_t barriers = static_cast<uint32_t>(places.size()) * 16 * RingPlan::kMaxStages;
   for (const auto& [loop, s] : plan.streams) {
     uint32_t& bytes = stage_bytes[s.loads.size()];
     bytes = std::max(bytes, s.stage_bytes);
@@ -235,7 +240,7 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
   }
   // Two blocks of an SM hide each other's waits where registers and shared memory suffice for both; one block needs to overlap its own
   // products with the rest of its work, and a producer.
-  const uint32_t half = kSharedOfSm / 2 - kReservedOfBlock;
+  const uint32_t half = kSharedOfSm / 2 - RingPlan::kReserved;
   const bool fits = plan.rings.empty() && plan.threads() <= 256 && RingPlan::kFirstStage + left_bytes + 3 * largest <= half;
   const bool two = options.choice("blocks") == "2" || (options.choice("blocks") != "1" && options.choice("roles") != "on" && demand * 2 * plan.threads() <= 65536);
   if (plan.rings.empty()) plan.blocks_per_sm = fits && two ? 2 : 1;

@@ -17,7 +17,10 @@
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/DIBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/IR/PassInstrumentation.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -69,6 +72,15 @@ std::unique_ptr<llvm::TargetMachine> ptx_machine(const Target& target, unsigned 
       found->createTargetMachine(triple, target.llvm_cpu, ptx_feature(target.ptx_version), options, llvm::Reloc::PIC_, std::nullopt, level));
 }
 
+/// Leaves out passes of LLVM's own sequence whose only effect on kernels is the time they take: one for calls through pointers, and InstCombine in
+/// the last part of the sequence, where the vectorisers would have left it something to do.
+void leave_out_idle_passes(llvm::PassInstrumentationCallbacks& callbacks) {
+  callbacks.registerShouldRunOptionalPassCallback([last_part = false](llvm::StringRef name, const llvm::Any&) mutable {
+    last_part = last_part || name == "Float2IntPass";  // the first of that part
+    return !(name == "CalledValuePropagationPass" || (last_part && name == "InstCombinePass"));
+  });
+}
+
 /// @param machine  null for code of the emulation, where nothing may become a call of a C function
 void optimise(llvm::Module& module, llvm::TargetMachine* machine, unsigned level) {
   llvm::LoopAnalysisManager lam;
@@ -77,7 +89,9 @@ void optimise(llvm::Module& module, llvm::TargetMachine* machine, unsigned level
   llvm::ModuleAnalysisManager mam;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = tuning.LoopUnrolling = false;
-  llvm::PassBuilder builder(machine, tuning);
+  llvm::PassInstrumentationCallbacks callbacks;
+  if (level >= 2) leave_out_idle_passes(callbacks);
+  llvm::PassBuilder builder(machine, tuning, std::nullopt, &callbacks);
   llvm::TargetLibraryInfoImpl no_functions;
   no_functions.disableAllFunctions();
   if (!machine) fam.registerPass([&] { return llvm::TargetLibraryAnalysis(no_functions); });
@@ -89,6 +103,35 @@ void optimise(llvm::Module& module, llvm::TargetMachine* machine, unsigned level
   const auto& o = level == 0 ? llvm::OptimizationLevel::O0 : level == 1 ? llvm::OptimizationLevel::O1 : level == 2 ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3;
   auto passes = level == 0 ? builder.buildO0DefaultPipeline(o) : builder.buildPerModuleDefaultPipeline(o);
   passes.run(module, mam);
+}
+
+/// LLVM 19 does not fold a constant of one 16-bit float type that is read as the other, NVPTX has no code for it, and values become constants as
+/// late as there. So constants are folded here, and what else passes from one type to the other does so in an instruction that nobody looks into.
+void part_half_types(llvm::Module& module) {
+  const auto is_half = [](const llvm::Type* t) { return t->isHalfTy() || t->isBFloatTy(); };
+  std::vector<std::pair<llvm::BitCastInst*, llvm::Value*>> found;
+  for (llvm::Function& f : module)
+    for (llvm::BasicBlock& block : f)
+      for (llvm::Instruction& i : block) {
+        for (llvm::Use& use : i.operands()) {
+          auto* folded = llvm::dyn_cast<llvm::ConstantExpr>(use.get());
+          if (!folded || !is_half(folded->getType()) || folded->getOpcode() != llvm::Instruction::BitCast) continue;
+          if (auto* from = llvm::dyn_cast<llvm::ConstantFP>(folded->getOperand(0)))
+            use.set(llvm::ConstantFP::get(folded->getType(), llvm::APFloat(folded->getType()->getFltSemantics(), from->getValueAPF().bitcastToAPInt())));
+        }
+        auto* cast = llvm::dyn_cast<llvm::BitCastInst>(&i);
+        if (!cast || !is_half(cast->getType())) continue;
+        llvm::Value* from = cast->getOperand(0);
+        while (auto* before = llvm::dyn_cast<llvm::BitCastOperator>(from)) from = before->getOperand(0);
+        if (is_half(from->getType()) && from->getType() != cast->getType()) found.emplace_back(cast, from);
+      }
+  for (const auto& [cast, from] : found) {
+    llvm::IRBuilder<> b(cast);
+    llvm::Type* word = b.getInt16Ty();
+    auto* move = llvm::InlineAsm::get(llvm::FunctionType::get(word, {word}, false), "mov.b16 $0, $1;", "=h,h", false);
+    cast->replaceAllUsesWith(b.CreateBitCast(b.CreateCall(move, {b.CreateBitCast(from, word)}), cast->getType()));
+    cast->eraseFromParent();
+  }
 }
 
 std::string llvm_text(const llvm::Module& module) {
@@ -203,6 +246,8 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.target = target.name;
   k.threads = result.plan.block_threads();
   k.plan = result.plan.print(*module, entry);
+  k.cluster = cluster_of(hinted_cluster(*module, entry, target), options, k.remarks);
+  device->clusters = k.cluster > 1;
   Lowering lowering(*device, *module, entry, result.plan, diags);
   k.linear_grid = lowering.linear_grid = options.choice("grid") == "linear";
   k.loops = result.plan.loops;
@@ -220,7 +265,6 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.shared_bytes = lowering.shared_bytes();
   k.local_bytes_per_block = lowering.local.bytes;
   k.maps = result.plan.maps;
-  k.cluster = cluster_of(hinted_cluster(*module, entry, target), options, k.remarks);
   k.remarks.insert(k.remarks.end(), result.plan.remarks.begin(), result.plan.remarks.end());
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
   *apart = !lowering.alternation_fails();
@@ -343,11 +387,13 @@ void set_up_ptx_module(llvm::Module& code, llvm::TargetMachine& machine) {
 /// Optimises the module and writes it as PTX; `llvm` gets the text of what was optimised, if it is not null.
 Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::TargetMachine& machine, unsigned opt_level, std::string* llvm, Diagnostics& diags) {
   optimise(code, &machine, opt_level);
+  part_half_types(code);
   if (llvm) *llvm = llvm_text(code);
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream os(text);
   llvm::legacy::PassManager emit;
-  if (machine.addPassesToEmitFile(emit, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) return diags.error(Code::I0001, Place{}, "LLVM cannot emit PTX");
+  constexpr bool kNoVerifier = true;  // attempt() has one
+  if (machine.addPassesToEmitFile(emit, os, nullptr, llvm::CodeGenFileType::AssemblyFile, kNoVerifier)) return diags.error(Code::I0001, Place{}, "LLVM cannot emit PTX");
   emit.run(code);
   std::string ptx(text.data(), text.size());
   // Targets newer than LLVM's are named in the header; the instructions are a subset of theirs.

@@ -50,6 +50,8 @@ class DeviceOps {
   const Target& target;
   /// Operation that the code being emitted belongs to; the emulation names it in reports.
   uint32_t site = 0;
+  /// Launches may be of clusters; set before begin().
+  bool clusters = false;
 
   // --- kernel shell ---
   /// Begins the kernel: parameters are 64-bit words. Gives their values (i64). Sets the insertion point. Registers are kept few enough for
@@ -107,7 +109,7 @@ class DeviceOps {
   /// x * y + z rounded once, in half, bfloat, float or double.
   virtual Value* fma(Value* x, Value* y, Value* z) = 0;
   virtual Value* sqrt(Value* x) = 0;                                              ///< float or double, correctly rounded
-  /// The same i32, in a form that no optimisation moves or takes apart: what is computed from it stays where it is used.
+  /// The same i32 or i64, in a form that no optimisation moves or takes apart: what is computed from it stays where it is used.
   virtual Value* opaque(Value* v) { return v; }
   /// Four of the eight bytes of two i32, low first; each of the selector's lower four nibbles (0..7) chooses one.
   virtual Value* byte_permute(Value* low, Value* high, Value* selector) = 0;

@@ -50,6 +50,8 @@ class HopperOps {
   /// After the initialisations, by the thread that made them, before a barrier of the block.
   virtual void fence_mbarrier_init() = 0;
   virtual void mbarrier_arrive(Value* bar) = 0;
+  /// Does not wait: the thread arrives when all its cp.async are done. Publishes these alone, not what else the thread did.
+  virtual void cp_async_arrive(Value* bar) = 0;
   virtual void mbarrier_arrive_expect(Value* bar, Value* bytes) = 0;  ///< arrives, and announces bytes of bulk loads
   /// Waits for the end of phase number `phase` (i32, the first is 0). PTX takes its lowest bit: the number must be that
   /// of the phase under way or of the one before. A ring's first wait for an empty stage is left out, not asked with

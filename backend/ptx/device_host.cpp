@@ -24,6 +24,8 @@ class HostDevice final : public DeviceOps, public HopperOps {
     Values out;
     for (unsigned i = 0; i < words; ++i)
       out.push_back(b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_32(b.getInt64Ty(), function_->getArg(1), i)));
+    shared_ = b.getInt32(kEmulatedSharedBase);  // a constant where it can be one: that makes shorter code
+    if (clusters) shared_ = b.CreateAdd(shared_, b.CreateShl(cluster_rank(), b.getInt32(kEmulatedRankShift)));
     return out;
   }
   void end() override { b.CreateRetVoid(); }
@@ -31,7 +33,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
   Value* thread_id() override { return call("emu_thread_id", b.getInt32Ty(), {}); }
   Value* block_id(unsigned axis) override { return call("emu_block_id", b.getInt32Ty(), {b.getInt32(axis)}); }
   Value* grid_size(unsigned axis) override { return call("emu_grid_size", b.getInt32Ty(), {b.getInt32(axis)}); }
-  Value* shared_base() override { return b.getInt32(kEmulatedSharedBase); }
+  Value* shared_base() override { return shared_; }
 
   Values load_shared(Type* type, unsigned n, Value* addr, Value* pred) override {
     return load_all(type, n, call("emu_load_shared", b.getPtrTy(), {addr, bytes(type, n), flag(pred)}));
@@ -137,6 +139,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
   void mbarrier_init(Value* bar, unsigned count) override { call("emu_mbarrier_init", {bar, b.getInt32(count)}); }
   void fence_mbarrier_init() override { call("emu_fence_async", {}); }
   void mbarrier_arrive(Value* bar) override { call("emu_mbarrier_arrive", {bar, b.getInt32(0)}); }
+  void cp_async_arrive(Value* bar) override { call("emu_cp_async_arrive", {bar}); }
   void mbarrier_arrive_expect(Value* bar, Value* n) override { call("emu_mbarrier_arrive", {bar, n}); }
   void mbarrier_wait(Value* bar, Value* phase, bool cluster) override { call("emu_mbarrier_wait", {bar, phase, b.getInt32(cluster)}); }
   void fence_proxy_async(bool) override { call("emu_fence_async", {}); }
@@ -218,7 +221,7 @@ class HostDevice final : public DeviceOps, public HopperOps {
 
  private:
   llvm::Function* function_ = nullptr;
-  Value* thread_ = nullptr;
+  Value *thread_ = nullptr, *shared_ = nullptr;
   Values buffers_;  // one of a kind is enough: it is read before the next operation fills it
 
   Value* call(const char* name, Type* result, Values args) {

@@ -214,7 +214,10 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   }
   Value* fma(Value* x, Value* y, Value* z) override { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
   Value* sqrt(Value* x) override { return b.CreateIntrinsic(llvm::Intrinsic::sqrt, {x->getType()}, {x}); }
-  Value* opaque(Value* v) override { return asm_call(b.getInt32Ty(), "mov.b32 $0, $1;", "=r,r", {v}, true); }
+  Value* opaque(Value* v) override {
+    const bool wide = v->getType()->isIntegerTy(64);
+    return asm_call(v->getType(), wide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;", wide ? "=l,l" : "=r,r", {v}, true);
+  }
   Value* byte_permute(Value* low, Value* high, Value* selector) override { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {}, {low, high, selector}); }
   Value* clock() override { return asm_call(b.getInt64Ty(), "mov.u64 $0, %clock64;", "=l", {}, true); }
 
@@ -242,6 +245,7 @@ class PtxDevice final : public DeviceOps, public HopperOps {
     asm_call(b.getVoidTy(), "mbarrier.init.shared::cta.b64 [$0], " + std::to_string(count) + ";", "r,~{memory}", {bar}, true);
   }
   void fence_mbarrier_init() override { asm_call(b.getVoidTy(), "fence.mbarrier_init.release.cluster;", "~{memory}", {}, true); }
+  void cp_async_arrive(Value* bar) override { asm_call(b.getVoidTy(), "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", "r,~{memory}", {bar}, true); }
   void mbarrier_arrive(Value* bar) override { asm_call(b.getVoidTy(), "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", {bar}, true); }
   void mbarrier_arrive_expect(Value* bar, Value* bytes) override {
     asm_call(b.getVoidTy(), "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", {bar, bytes}, true);

@@ -7,7 +7,9 @@
 // warps have read the one at hand. The fragments of a step are read while the step before is multiplied, across trips as well.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "backend/ptx/lower_fragments.h"
 #include "backend/ptx/lower_memory.h"
@@ -17,6 +19,13 @@ namespace tile {
 namespace {
 
 constexpr unsigned kPiece = 16;  // bytes of one copy; where memory is aligned less, 8 or 4
+
+/// The threads that copy: all that compute, or the producer's.
+struct Team {
+  Value* thread;      ///< number of the thread among them, i32
+  unsigned threads;
+  bool apart;         ///< the producer's: nothing else takes its registers
+};
 
 /// Where the elements of an operand's tile lie in memory, and which of them there are. A row has consecutive elements.
 class TileSource {
@@ -42,11 +51,47 @@ class TileSource {
   /// Whether rows and what lies in them begin at multiples of `bytes`; equal in all threads.
   [[nodiscard]] Value* aligned(unsigned bytes) const { return b_.CreateICmpEQ(b_.CreateAnd(alignment_, x_.i64(bytes - 1)), x_.i64(0)); }
 
+  /// Whether all of the tile lies inside the array; equal in all threads.
+  [[nodiscard]] Value* whole() const { return b_.CreateAnd(b_.CreateICmpUGE(rows_, x_.i32(o_.rows)), b_.CreateICmpUGE(bytes_, x_.i32(o_.row_bytes * o_.panels))); }
+
   /// A row, i32, of which the part `known` is the number of a register: others add it to what is computed once.
   struct Row {
     Value* address;  ///< i64
-    Value* bytes;    ///< i32, that there are
+    Value* there;    ///< i1
   };
+  /// A place that goes from row to row: less to compute than for each row anew, and less to hold than what is computed once.
+  struct Cursor {
+    Value* address;   ///< of a view's rows
+    Values moves;     ///< of pointers
+  };
+  [[nodiscard]] Cursor begin(Value* row) const {
+    if (!o_.pointers) return {x_.d.opaque(b_.CreateAdd(base_, b_.CreateMul(b_.CreateZExt(row, b_.getInt64Ty()), stride_))), {}};
+    Cursor c{base_, {}};
+    for (const auto& [start, step] : moves_) c.moves.push_back(x_.d.opaque(b_.CreateAdd(start, b_.CreateMul(b_.CreateZExtOrTrunc(row, step->getType()), step))));
+    return c;
+  }
+  void advance(Cursor& c, uint32_t rows) const {
+    if (!o_.pointers) c.address = x_.d.opaque(b_.CreateAdd(c.address, b_.CreateMul(stride_, x_.i64(rows))));
+    for (size_t k = 0; k < c.moves.size(); ++k) {
+      Value* step = moves_[k].second;
+      c.moves[k] = x_.d.opaque(b_.CreateAdd(c.moves[k], b_.CreateMul(step, llvm::ConstantInt::get(step->getType(), rows))));
+    }
+  }
+  [[nodiscard]] Value* address(const Cursor& c) const {
+    Value* at = c.address;
+    for (Value* move : c.moves) at = b_.CreateAdd(at, b_.CreateMul(b_.CreateSExt(move, b_.getInt64Ty()), x_.i64(bytes_per_element_)));
+    return at;
+  }
+  /// Whether there is a row.
+  [[nodiscard]] Value* there(Value* row) const { return b_.CreateICmpULT(row, rows_); }
+
+  [[nodiscard]] Value* bytes(const Row& row) const { return b_.CreateSelect(row.there, bytes_, x_.i32(0)); }
+  /// How much of a piece of `piece` bytes at `byte` there is in the rows that there are.
+  [[nodiscard]] Value* size(Value* byte, unsigned piece) const {
+    Value* rest = b_.CreateSub(bytes_, byte);
+    rest = b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(0)), x_.i32(0), rest);
+    return b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(piece)), rest, x_.i32(piece));
+  }
   [[nodiscard]] Row row(Value* thread, uint32_t known) const {
     Value* n = known ? b_.CreateAdd(thread, x_.i32(known)) : thread;
     Value* there = b_.CreateICmpULT(n, rows_);
@@ -63,7 +108,7 @@ class TileSource {
         address = b_.CreateAdd(address, b_.CreateMul(b_.CreateSExt(move, b_.getInt64Ty()), x_.i64(bytes_per_element_)));
       }
     }
-    return {address, b_.CreateSelect(there, bytes_, x_.i32(0))};
+    return {address, there};
   }
 
  private:
@@ -156,33 +201,43 @@ class TileSource {
 /// Copies of one operand into a stage, of `piece` bytes each: piece number p lies in row p / pieces of a row, threads first.
 class StageCopy {
  public:
-  StageCopy(Lowering& x, const RingPlan& r, const RingPlan::Operand& o, const TileSource& source, unsigned piece)
-      : x_(x), b_(x.b), o_(o), source_(source), piece_(piece), element_bytes_(r.element_bytes), row_pieces_(o.row_bytes * o.panels / piece), threads_(x.plan.threads()) {
+  StageCopy(Lowering& x, const Team& team, const RingPlan& r, const RingPlan::Operand& o, const TileSource& source, unsigned piece)
+      : x_(x), b_(x.b), team_(team), o_(o), source_(source), piece_(piece), element_bytes_(r.element_bytes), row_pieces_(o.row_bytes * o.panels / piece), threads_(team.threads) {
     const uint32_t all = o.bytes() / piece;
     count_ = std::max(1u, all / threads_);
-    if (all < threads_) some_ = b_.CreateICmpULT(x.thread(), x.i32(all));
-    place_ = place(x.thread());
+    if (all < threads_) some_ = b_.CreateICmpULT(team.thread, x.i32(all));
+    place_ = place(team.thread);
   }
 
   /// Copies of each thread.
   [[nodiscard]] unsigned count() const { return count_; }
 
-  /// Starts the copies first .. last - 1 of this thread into `stage` where `when` is true.
-  void start(Value* stage, unsigned first, unsigned last, Value* when) {
+  /// Starts the copies first .. last - 1 of this thread into `stage` where `when` is true. `whole`: nothing lies outside the array.
+  void start(Value* stage, unsigned first, unsigned last, Value* when, bool whole = false) {
     if (some_) when = when ? b_.CreateAnd(when, some_) : some_;
     if (first == 0) {
-      // Computed anew in each trip: kept all through the loop, the masks and addresses of all copies would fill the registers.
-      Value* thread = x_.d.opaque(x_.thread());
-      row_ = b_.CreateUDiv(thread, x_.i32(row_pieces_));
-      byte_ = b_.CreateMul(b_.CreateURem(thread, x_.i32(row_pieces_)), x_.i32(piece_));
+      // Computed anew in each trip: kept all through the loop, the masks and addresses of all copies would fill the registers of threads
+      // that multiply, too.
+      std::tie(row_, byte_) = split(team_.apart && whole ? team_.thread : x_.d.opaque(team_.thread));
+      sizes_.clear();
     }
     Value* to = b_.CreateAdd(stage, x_.i32(o_.offset));
+    if (team_.apart && o_.chosen == kNone && threads_ % row_pieces_ == 0) {
+      TileSource::Cursor at = source_.begin(row_);
+      for (unsigned j = first; j < last; ++j) {
+        if (j > first) source_.advance(at, threads_ / row_pieces_);
+        Value* there = whole ? nullptr : source_.there(b_.CreateAdd(row_, x_.i32(j * threads_ / row_pieces_)));
+        x_.d.cp_async(target(to, j * threads_), b_.CreateAdd(source_.address(at), b_.CreateZExt(byte_, b_.getInt64Ty())), piece_,
+                      whole ? nullptr : b_.CreateSelect(there, size(0), x_.i32(0)), when);
+      }
+      return;
+    }
     for (unsigned j = first; j < last; ++j) {
       // The number's parts have different bits, and so have rows, bytes and places made of them.
       const uint32_t number = j * threads_, row = number / row_pieces_, byte = number % row_pieces_ * piece_;
       const TileSource::Row at = source_.row(row_, row);
       x_.d.cp_async(target(to, number), b_.CreateAdd(at.address, b_.CreateAdd(b_.CreateZExt(byte_, b_.getInt64Ty()), x_.i64(byte))), piece_,
-                    size(at.bytes, b_.CreateAdd(byte_, x_.i32(byte))), when);
+                    whole ? nullptr : b_.CreateSelect(at.there, size(byte), x_.i32(0)), when);
     }
   }
 
@@ -191,7 +246,8 @@ class StageCopy {
     in_turn(1, [&](Value* number) {
       const auto [row, byte] = split(number);
       const TileSource::Row at = source_.row(row, 0);
-      x_.d.cp_async(b_.CreateAdd(b_.CreateAdd(stage, x_.i32(o_.offset)), place(number)), b_.CreateAdd(at.address, b_.CreateZExt(byte, b_.getInt64Ty())), piece_, size(at.bytes, byte));
+      x_.d.cp_async(b_.CreateAdd(b_.CreateAdd(stage, x_.i32(o_.offset)), place(number)), b_.CreateAdd(at.address, b_.CreateZExt(byte, b_.getInt64Ty())), piece_,
+                    b_.CreateSelect(at.there, source_.size(byte, piece_), x_.i32(0)));
     });
   }
 
@@ -207,9 +263,9 @@ class StageCopy {
           const auto [row, byte] = split(number);
           const TileSource::Row at = source_.row(row, 0);
           Value* from = b_.CreateAdd(at.address, b_.CreateZExt(byte, b_.getInt64Ty()));
-          Value* all = nullptr;
+          Value *all = nullptr, *bytes = source_.bytes(at);
           for (unsigned e = 0; e < piece_; e += element_bytes_) {
-            Value* in = b_.CreateICmpULT(b_.CreateAdd(byte, x_.i32(e)), at.bytes);
+            Value* in = b_.CreateICmpULT(b_.CreateAdd(byte, x_.i32(e)), bytes);
             Value* v = b_.CreateZExt(x_.d.load_global(type, 1, b_.CreateAdd(from, x_.i64(e)), MemOrder::Weak, MemScope::Device, in)[0], word);
             all = all ? b_.CreateOr(all, b_.CreateShl(v, 8 * e)) : v;
           }
@@ -228,7 +284,7 @@ class StageCopy {
   void in_turn(unsigned together, const std::function<void(Value*)>& one, const std::function<void()>& then = {}) {
     const auto all = [&] {
       const Lowering::Var number = x_.var(b_.getInt32Ty());
-      x_.store(number, x_.d.opaque(x_.thread()));
+      x_.store(number, x_.d.opaque(team_.thread));
       llvm::BasicBlock *top = x_.block("pieces"), *done = x_.block("copied");
       b_.CreateBr(top);
       b_.SetInsertPoint(top);
@@ -250,11 +306,11 @@ class StageCopy {
   }
   std::pair<Value*, Value*> split(Value* number) { return {b_.CreateUDiv(number, x_.i32(row_pieces_)), b_.CreateMul(b_.CreateURem(number, x_.i32(row_pieces_)), x_.i32(piece_))}; }
 
-  /// How much of a piece at `byte` there is in a row of `bytes`.
-  Value* size(Value* bytes, Value* byte) {
-    Value* rest = b_.CreateSub(bytes, byte);
-    rest = b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(0)), x_.i32(0), rest);
-    return b_.CreateSelect(b_.CreateICmpSLT(rest, x_.i32(piece_)), rest, x_.i32(piece_));
+  /// Of the trip at hand, for the pieces of this thread that lie `byte` bytes further in their rows.
+  Value* size(uint32_t byte) {
+    Value*& made = sizes_[byte];
+    if (!made) made = source_.size(b_.CreateAdd(byte_, x_.i32(byte)), piece_);
+    return made;
   }
 
   /// Offset of a piece from the operand's part of the stage: panels of rows, whose address bits 4.. are exchanged with bits 7...
@@ -278,6 +334,7 @@ class StageCopy {
 
   Lowering& x_;
   llvm::IRBuilder<>& b_;
+  const Team team_;
   const RingPlan::Operand& o_;
   const TileSource& source_;
   const unsigned piece_, element_bytes_, row_pieces_, threads_;
@@ -285,15 +342,17 @@ class StageCopy {
   Value* some_ = nullptr;                                       // the threads that copy; nullptr: all
   Value* place_ = nullptr;
   Value *row_ = nullptr, *byte_ = nullptr;                      // of the trip at hand
+  std::map<uint32_t, Value*> sizes_;
 };
 
 /// An operand's way into the stages: pieces of 16 bytes where addresses allow it, else of 8 or 4, else elements.
 class OperandCopy {
  public:
-  OperandCopy(Lowering& x, const RingPlan& r, const RingPlan::Operand& o) : x_(x), o_(o), element_bytes_(r.element_bytes), source_(x, r, o), wide_(x, r, o, source_, kPiece) {
+  OperandCopy(Lowering& x, const Team& team, const RingPlan& r, const RingPlan::Operand& o)
+      : x_(x), o_(o), element_bytes_(r.element_bytes), source_(x, r, o), wide_(x, team, r, o, source_, kPiece) {
     const unsigned word = std::max(4u, r.element_bytes);
-    if (word < 8) pieces_.emplace_back(8, StageCopy(x, r, o, source_, 8));
-    pieces_.emplace_back(word, StageCopy(x, r, o, source_, word));
+    if (word < 8) pieces_.emplace_back(8, StageCopy(x, team, r, o, source_, 8));
+    pieces_.emplace_back(word, StageCopy(x, team, r, o, source_, word));
   }
   OperandCopy(const OperandCopy&) = delete;
   OperandCopy& operator=(const OperandCopy&) = delete;
@@ -312,6 +371,20 @@ class OperandCopy {
   void start(unsigned first, unsigned last, Value* when) {
     x_.d.site = o_.load;
     wide_.start(stage_, first, last, when);
+  }
+  /// The trip's tile as a producer fetches it: which of the ways is taken is equal in all threads, so that each is code of its own.
+  /// Gives whether it was written by stores, which no arrival behind copies publishes.
+  Value* fetch(Value* trip, Value* stage) {
+    x_.d.site = o_.load;
+    stage_ = stage;
+    source_.aim(trip);
+    const auto wide = [&](bool whole) { wide_.start(stage_, 0, wide_.count(), nullptr, whole); };
+    const auto masked = [&] { x_.if_then(source_.aligned(kPiece), [&] { wide(false); }, [&] { narrow(0); }); };
+    if (x_.plan.whole_tiles && o_.chosen == kNone)
+      x_.if_then(x_.b.CreateAnd(source_.aligned(kPiece), source_.whole()), [&] { wide(true); }, masked);
+    else
+      masked();
+    return x_.b.CreateNot(source_.aligned(std::max(4u, element_bytes_)));
   }
 
  private:
@@ -336,7 +409,7 @@ class CopyRing {
  public:
   /// `shared`: other warps may still use shared memory.
   CopyRing(Lowering& x, InstId i, const RingPlan& r, bool shared)
-      : x_(x), b_(x.b), i_(i), r_(r), trips_(loop_trips(x, i)), a_(x, r, r.a), bb_(x, r, r.b),
+      : x_(x), b_(x.b), i_(i), r_(r), trips_(loop_trips(x, i)), a_(x, {x.thread(), x.plan.threads(), false}, r, r.a), bb_(x, {x.thread(), x.plan.threads(), false}, r, r.b),
         first_(b_.CreateAdd(x.shared_base(), x.i32(RingPlan::kFirstStage))), end_(b_.CreateAdd(first_, x.i32(r.stages * r.stage_bytes))) {
     if (r.a.chosen != kNone || r.b.chosen != kNone) {
       if (shared) x.barrier();
@@ -603,6 +676,29 @@ class CopyRing {
 };
 
 }  // namespace
+
+bool produce_copies(Lowering& x, InstId i, const RingPlan& r, const Trips& trips, Value* base) {
+  llvm::IRBuilder<>& b = x.b;
+  HopperOps& h = *hopper_ops(x.d);
+  const Team team{b.CreateSub(x.thread(), x.i32(x.plan.consumers())), KernelPlan::kProducers, true};
+  OperandCopy copies[] = {{x, team, r, r.a}, {x, team, r, r.b}};
+  bool ok = true;
+  fill_all(x, trips.count, [&](Value* trip) {
+    Value* number = b.CreateAdd(base, trip);
+    Value *s = b.CreateURem(number, x.i32(r.stages)), *round = b.CreateUDiv(number, x.i32(r.stages));
+    x.if_then(b.CreateICmpNE(round, x.i32(0)), [&] { h.mbarrier_wait(empty(x, r, s), b.CreateSub(round, x.i32(1))); });
+    x.set(x.f.region(i).first_arg, {b.CreateAdd(trips.lower, b.CreateMul(b.CreateZExtOrTrunc(trip, trips.lower->getType()), trips.step))});
+    for (const InstId k : r.index_slice) ok = ok && x.one(k);
+    Value* stored = b.getFalse();
+    for (OperandCopy& c : copies) stored = b.CreateOr(stored, c.fetch(trip, stage(x, r, s)));
+    x.if_then(stored, [&] {
+      x.d.cp_async_commit();
+      x.d.cp_async_wait(0);
+      h.mbarrier_arrive(full(x, r, s));
+    }, [&] { h.cp_async_arrive(full(x, r, s)); });
+  });
+  return ok;
+}
 
 bool lower_copy_ring(Lowering& x, InstId i, const RingPlan& r) {
   CopyRing ring(x, i, r, x.pending_.shared);

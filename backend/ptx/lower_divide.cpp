@@ -1,4 +1,5 @@
 // Quotients that share a divisor, as in rows divided by their sums: its reciprocal is made once.
+#include <bit>
 #include <map>
 
 #include "backend/ptx/lowering.h"
@@ -9,13 +10,55 @@ namespace {
 constexpr size_t kFewest = 8;                 // dividends for which it pays
 constexpr double kSmall = 0x1p-60, kLarge = 0x1p60;  // where nothing below overflows, and no remainder is cut
 
-/// |x| in kSmall..kLarge, or +0 where that is as good: the corrections leave its quotient alone, but turn that of -0 around.
-Value* moderate(llvm::IRBuilder<>& b, Value* x, bool or_zero) {
-  Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-  const auto number = [&](double n) { return llvm::ConstantFP::get(b.getFloatTy(), n); };
-  Value* least = b.CreateFCmpOGE(size, number(kSmall));
-  if (or_zero) least = b.CreateOr(least, b.CreateICmpEQ(b.CreateBitCast(x, b.getInt32Ty()), b.getInt32(0)));
-  return b.CreateAnd(least, b.CreateFCmpOLE(size, number(kLarge)));
+constexpr size_t kAtOnce = 4, kFewestInLoop = 16;  // quotients of a trip of the slow way, of all its trips
+
+/// i1: |x| of every number is in kSmall..kLarge; +0 is as good among dividends: the corrections leave its quotient alone, but turn that of -0
+/// around. By integers, smallest and largest: a chain of conditions would take LLVM longer than the rest of most kernels.
+Value* moderate(Lowering& x, Value* divisor, const Values& dividends) {
+  llvm::IRBuilder<>& b = x.b;
+  const auto bits = [](double n) { return std::bit_cast<uint32_t>(static_cast<float>(n)); };
+  const auto size = [&](Value* v) { return b.CreateAnd(b.CreateBitCast(v, b.getInt32Ty()), x.i32(0x7FFFFFFF)); };
+  Value *least = size(divisor), *most = least;
+  for (Value* v : dividends) {
+    Value* zero = b.CreateICmpEQ(b.CreateBitCast(v, b.getInt32Ty()), x.i32(0));
+    least = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, least, b.CreateSelect(zero, x.i32(bits(kSmall)), size(v)));
+    most = b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, most, size(v));
+  }
+  return b.CreateAnd(b.CreateICmpUGE(least, x.i32(bits(kSmall))), b.CreateICmpULE(most, x.i32(bits(kLarge))));
+}
+
+/// The quotients by the instruction. A loop: its code is long, and few kernels come here.
+void divide_each(Lowering& x, std::span<const Lowering::Var> vars, const Values& dividends, Value* divisor) {
+  llvm::IRBuilder<>& b = x.b;
+  const size_t n = dividends.size(), trips = n / kAtOnce;
+  if (n < kFewestInLoop || n % kAtOnce != 0) {
+    for (size_t k = 0; k < n; ++k) x.store(vars[k], b.CreateFDiv(dividends[k], divisor));
+    return;
+  }
+  // Numbers move by kAtOnce places in each trip, dividends out at one end and quotients in at the other.
+  llvm::BasicBlock *before = b.GetInsertBlock(), *loop = x.block("divide"), *after = x.block("divided");
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* trip = b.CreatePHI(b.getInt32Ty(), 2);
+  trip->addIncoming(x.i32(0), before);
+  std::vector<llvm::PHINode*> places;
+  for (Value* v : dividends) {
+    places.push_back(b.CreatePHI(b.getFloatTy(), 2));
+    places.back()->addIncoming(v, before);
+  }
+  Values next(places.begin() + kAtOnce, places.end());
+  for (size_t k = 0; k < kAtOnce; ++k) next.push_back(b.CreateFDiv(places[k], divisor));
+  for (size_t k = 0; k < n; ++k) places[k]->addIncoming(next[k], loop);
+  Value* count = b.CreateAdd(trip, x.i32(1));
+  trip->addIncoming(count, loop);
+  // Not to be unrolled: the bound is hidden.
+  llvm::BranchInst* again = b.CreateCondBr(b.CreateICmpULT(count, x.d.opaque(x.i32(static_cast<uint32_t>(trips)))), loop, after);
+  auto* off = llvm::MDNode::get(b.getContext(), llvm::MDString::get(b.getContext(), "llvm.loop.unroll.disable"));
+  auto* notes = llvm::MDNode::getDistinct(b.getContext(), {nullptr, off});
+  notes->replaceOperandWith(0, notes);
+  again->setMetadata(llvm::LLVMContext::MD_loop, notes);
+  b.SetInsertPoint(after);
+  for (size_t k = 0; k < n; ++k) x.store(vars[k], next[k]);
 }
 
 }  // namespace
@@ -40,8 +83,9 @@ std::optional<Values> divide_by_few(Lowering& x, InstId i, const Values& dividen
     // A reciprocal within one unit of the last place becomes the nearest number by one step of Newton's, unless all bits of the divisor's
     // fraction are set. With it, two corrections of the quotient round as the division does (Markstein).
     Value* fraction = b.CreateAnd(b.CreateBitCast(d, b.getInt32Ty()), b.getInt32(0x7FFFFF));
-    Value* fine = b.CreateAnd(moderate(b, d, false), b.CreateICmpNE(fraction, b.getInt32(0x7FFFFF)));
-    for (const size_t k : members) fine = b.CreateAnd(fine, moderate(b, dividends[k], true));
+    Values mine;
+    for (const size_t k : members) mine.push_back(dividends[k]);
+    Value* fine = b.CreateAnd(moderate(x, d, mine), b.CreateICmpNE(fraction, b.getInt32(0x7FFFFF)));
     std::vector<Lowering::Var> vars;
     for (size_t k = 0; k < members.size(); ++k) vars.push_back(x.var(b.getFloatTy()));
     x.if_then(
@@ -51,15 +95,13 @@ std::optional<Values> divide_by_few(Lowering& x, InstId i, const Values& dividen
           Value* y = x.d.approx(ApproxOp::Rcp, d);
           y = x.d.fma(y, x.d.fma(minus, y, llvm::ConstantFP::get(b.getFloatTy(), 1.0)), y);
           for (size_t k = 0; k < members.size(); ++k) {
-            Value* a = dividends[members[k]];
+            Value* a = mine[k];
             Value* q = b.CreateFMul(a, y);
             for (int step = 0; step < 2; ++step) q = x.d.fma(x.d.fma(minus, q, a), y, q);
             x.store(vars[k], q);
           }
         },
-        [&] {
-          for (size_t k = 0; k < members.size(); ++k) x.store(vars[k], b.CreateFDiv(dividends[members[k]], d));
-        });
+        [&] { divide_each(x, vars, mine, d); });
     for (size_t k = 0; k < members.size(); ++k) out[members[k]] = x.load(vars[k]);
   }
   return out;

@@ -113,7 +113,10 @@ void store_access(Lowering& x, const Layout& l, const Access& a, const Values& r
     return;
   }
   const auto singles = [&] {
-    for (unsigned r = 0; r < regs.size(); ++r) x.d.store_global({&words[r], 1}, a.address[r], a.order, a.scope, both(b, mask_of(a, r), mine));
+    for (unsigned r = 0; r < regs.size(); ++r) {
+      const auto [address, mask] = a.single ? a.single(r) : std::pair(a.address[r], mask_of(a, r));
+      x.d.store_global({&words[r], 1}, address, a.order, a.scope, both(b, mask, mine));
+    }
   };
   if (a.run == 0 || !a.run_ok || a.order != MemOrder::Weak) return singles();
   const auto vectors = [&] {

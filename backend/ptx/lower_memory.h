@@ -1,6 +1,9 @@
 // What accesses through views and through pointers share: addresses and masks per register, vector runs, orders and scopes.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "backend/ptx/lowering.h"
 
 namespace tile {
@@ -12,6 +15,8 @@ struct Access {
   Values mask;                 ///< i1 per register, nullptr entries or empty: always
   Values nibble;               ///< f4: i1 per register, true for the upper half of the byte; else empty
   unsigned run = 0;            ///< log2 of the registers that are neighbours in memory, from register bit 0
+  /// Address and mask of a register, computed where it is asked for: for stores of single elements where runs are not. May be empty.
+  std::function<std::pair<Value*, Value*>(unsigned)> single;
   Value* run_ok = nullptr;     ///< i1, equal in all threads: runs are aligned and wholly inside or outside; nullptr: never in runs
   MemOrder order = MemOrder::Weak;
   MemScope scope = MemScope::Device;

@@ -27,32 +27,38 @@ std::optional<Room> room_of(const Module& m, const Function& f, InstId i) {
 Access sums_access(Lowering& x, const PointerLoad& p, ElementType e, std::span<const int64_t> shape, size_t inner, const Layout& l) {
   llvm::IRBuilder<>& b = x.b;
   const unsigned bytes = info(e).memory_bits / 8;
-  const auto number = [&](int n, unsigned bits) { return scalar_value(x, p.scalars, n, bits); };
-  const auto moved = [&](Value* by) { return b.CreateMul(b.CreateSExt(by, b.getInt64Ty()), x.i64(bytes)); };
+  const auto number = [&x, &p](int n, unsigned bits) { return scalar_value(x, p.scalars, n, bits); };
+  const auto moved = [&x, &b, bytes](Value* by) { return b.CreateMul(b.CreateSExt(by, b.getInt64Ty()), x.i64(bytes)); };
   Access a;
   a.element = e;
-  Values thread;
-  for (size_t k = 0; k < shape.size(); ++k) thread.push_back(x.thread_coordinate(l, shape, k));
-  /// The sum of start and what each coordinate adds.
-  const auto at = [&](const AffineTile& t, unsigned reg) {
-    Value* sum = number(t.start, t.bits);
-    for (size_t k = 0; k < shape.size(); ++k) {
-      if (t.step[k] < 0) continue;
-      Value* c = b.CreateOr(thread[k], x.i32(Lowering::register_coordinate(l, shape, k, reg)));
-      sum = b.CreateAdd(sum, b.CreateMul(b.CreateZExtOrTrunc(c, sum->getType()), number(t.step[k], t.bits)));
-    }
-    return sum;
+  // In a loop over blocks nothing of this shall be held in registers while products run.
+  const auto coordinates = [&x, &l, shape] {
+    Values thread;
+    for (size_t k = 0; k < shape.size(); ++k) thread.push_back(x.d.opaque(x.thread_coordinate(l, shape, k)));
+    return thread;
   };
-  for (unsigned r = 0; r < l.registers(); ++r) {
+  const auto one = [&x, &b, &p, &l, shape, number, moved](const Values& thread, unsigned r) {
+    const auto coordinate = [&](size_t k, llvm::Type* type) {
+      return b.CreateZExtOrTrunc(b.CreateOr(thread[k], x.i32(Lowering::register_coordinate(l, shape, k, r))), type);
+    };
     Value* address = x.scalar(p.pointers.base);
-    for (const AffineTile& t : p.pointers.moves) address = b.CreateAdd(address, moved(at(t, r)));
-    a.address.push_back(address);
+    for (const AffineTile& t : p.pointers.moves) {
+      Value* sum = number(t.start, t.bits);  // and what each coordinate adds
+      for (size_t k = 0; k < shape.size(); ++k)
+        if (t.step[k] >= 0) sum = b.CreateAdd(sum, b.CreateMul(coordinate(k, sum->getType()), number(t.step[k], t.bits)));
+      address = b.CreateAdd(address, moved(sum));
+    }
     Value* mask = b.getTrue();
     for (const AffineLimit& limit : p.limits) {
       Value* start = number(limit.start, limit.bits);
-      Value* c = b.CreateOr(thread[limit.dim], x.i32(Lowering::register_coordinate(l, shape, limit.dim, r)));
-      mask = b.CreateAnd(mask, b.CreateICmpSLT(b.CreateAdd(start, b.CreateZExtOrTrunc(c, start->getType())), number(limit.limit, limit.bits)));
+      mask = b.CreateAnd(mask, b.CreateICmpSLT(b.CreateAdd(start, coordinate(limit.dim, start->getType())), number(limit.limit, limit.bits)));
     }
+    return std::pair(address, mask);
+  };
+  const Values thread = coordinates();
+  for (unsigned r = 0; r < l.registers(); ++r) {
+    const auto [address, mask] = one(thread, r);
+    a.address.push_back(address);
     a.mask.push_back(mask);
   }
   const auto first = dim_bits(shape);
@@ -70,6 +76,10 @@ Access sums_access(Lowering& x, const PointerLoad& p, ElementType e, std::span<c
     Value* n = b.CreateOr(number(limit.limit, limit.bits), number(limit.start, limit.bits));
     rest = b.CreateOr(rest, b.CreateMul(b.CreateSExt(n, b.getInt64Ty()), x.i64(bytes)));
   }
+  a.single = [coordinates, one, kept = Values(), run = a.run](unsigned r) mutable {
+    if (r % (1u << run) == 0) kept = coordinates();
+    return one(kept, r);
+  };
   a.run_ok = b.CreateICmpEQ(b.CreateAnd(rest, x.i64((int64_t{bytes} << a.run) - 1)), x.i64(0));
   return a;
 }

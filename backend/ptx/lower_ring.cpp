@@ -22,8 +22,8 @@ std::map<uint32_t, InstId> rings_of(const Loops& loops) {
 }
 
 bool has_mbarriers(const KernelPlan& plan) {
-  // Rings of cp.async need none; where one ring is of them, all are.
-  return !plan.streams.empty() || (!plan.rings.empty() && !plan.rings.begin()->second.copies);
+  // Rings of cp.async need none without a producer; where one ring is of them, all are.
+  return !plan.streams.empty() || (!plan.rings.empty() && (!plan.rings.begin()->second.copies || plan.roles));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void prepare_rings(Lowering& x) {
     for (const auto& [barriers, loop] : rings_of(x.plan.rings)) {
       const RingPlan& r = x.plan.rings.at(loop);
       for (unsigned s = 0; s < r.stages; ++s) {
-        h.mbarrier_init(full(x, r, x.i32(s)), 1);
+        h.mbarrier_init(full(x, r, x.i32(s)), r.copies ? KernelPlan::kProducers : 1);
         h.mbarrier_init(empty(x, r, x.i32(s)), readers(r, x.plan.warp_bits));
       }
     }
@@ -59,6 +59,7 @@ void prepare_rings(Lowering& x) {
   });
   if (!x.producing()) return x.barrier();
   h.warp_sync();
+  if (x.plan.copying_producer()) h.named_barrier(kProducerBarrier, KernelPlan::kProducers);
   h.named_barrier_arrive(kConsumerBarrier, x.plan.block_threads());
 }
 
@@ -159,7 +160,7 @@ void fill_first(Lowering& x, Value* producer, Value* trips, unsigned stages, con
 Values initial(Lowering& x, const RingPlan& r, ValueId v) { return x.is_zero(v) ? Values() : x.get(v, x.plan.mma.at(r.mma).result); }
 
 bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
-  if (r.copies) return lower_copy_ring(x, i, r);
+  if (r.copies && !x.plan.roles) return lower_copy_ring(x, i, r);
   const Function& f = x.f;
   llvm::IRBuilder<>& b = x.b;
   const auto operands = f.operands(i);
@@ -172,7 +173,12 @@ bool lower_ring_loop(Lowering& x, InstId i, const RingPlan& r) {
   const RingPlan::Operand* loads[] = {&r.a, &r.b};
   const auto issue = [&](Value* trip) { ok = fill_stage(x, r, loads, trips, base, trip) && ok; };
   if (x.producing()) {
-    if (!x.skipping()) fill_all(x, trips.count, issue);
+    if (!x.skipping()) {
+      if (r.copies)
+        ok = produce_copies(x, i, r, trips, base);
+      else
+        fill_all(x, trips.count, issue);
+    }
     x.store(x.ring_position_.at(i), b.CreateAdd(base, trips.count));
     return ok;
   }

@@ -139,6 +139,9 @@ void await_singles(Lowering& x, InstId loop, Value* end);
 /// Initialises the barriers of a stream's ring; by one thread.
 void prepare_stream(Lowering& x, const StreamPlan& r);
 
+/// Fills the stages of all trips by cp.async; by all threads of the producer. `base`: number of the first stage. False after an error.
+[[nodiscard]] bool produce_copies(Lowering& x, InstId i, const RingPlan& r, const Trips& trips, Value* base);
+
 /// The stages of `trips` trips, by the thread that runs this.
 void fill_all(Lowering& x, Value* trips, const std::function<void(Value*)>& issue);
 /// The first stages, before the loop; in the producer's thread.

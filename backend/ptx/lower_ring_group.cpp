@@ -152,6 +152,7 @@ Values multiply_by_group(Lowering& x, const RingPlan& r, const RingRun& run) {
   Value* number = b.CreateAdd(base, trip);
   Value* s = b.CreateURem(number, x.i32(r.stages));
   h.mbarrier_wait(full(x, r, s), b.CreateUDiv(number, x.i32(r.stages)));
+  if (r.copies) h.fence_proxy_async(true);  // the copies are ordinary writes of the producer's threads
   Value* from = stage(x, r, s);
   Value* earlier = b.CreateICmpNE(trip, x.i32(0));
   Value *from_p = b.CreateAdd(from, my_p), *from_q = b.CreateAdd(from, my_q);

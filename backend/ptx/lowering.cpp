@@ -46,6 +46,7 @@ bool Lowering::run(const std::string& symbol) {
     return true;
   }
   // Registers of a block that has 168 for each of 384 threads, as the producer leaves them.
+  const bool copies = plan.copying_producer();
   constexpr unsigned kProducerRegisters = 40, kConsumerRegisters = 232;
   HopperOps& h = *hopper_ops(d);
   llvm::BasicBlock *produce = block("producer"), *fill = block("fill"), *idle = block("idle"), *consume = block("consumers");
@@ -55,7 +56,7 @@ bool Lowering::run(const std::string& symbol) {
   // The producer does not wait for the others before it begins.
   producing_ = true;
   prepare_rings(*this);
-  b.CreateCondBr(b.CreateICmpEQ(thread_, i32(plan.consumers())), fill, idle);
+  b.CreateCondBr(copies ? b.getTrue() : b.CreateICmpEQ(thread_, i32(plan.consumers())), fill, idle);
   b.SetInsertPoint(idle);
   d.end();
   b.SetInsertPoint(fill);
@@ -68,6 +69,8 @@ bool Lowering::run(const std::string& symbol) {
   h.named_barrier(kConsumerBarrier, plan.block_threads());
   if (plan.alternate) {
     turn_ = h.warp_uniform(b.CreateLShr(warp_, i32(2)));
+    for (llvm::BinaryOperator** offset : {&turn_scratch_, &turn_warp_scratch_})
+      if (copies) *offset = b.Insert(llvm::BinaryOperator::CreateMul(turn_, i32(0)));
     thread_ = b.CreateAnd(thread_, i32(127));
     warp_ = b.CreateAnd(warp_, i32(3));
     // The first turn is the first group's.
@@ -104,6 +107,10 @@ void Lowering::end_block() {
     return;
   }
   leave_bulk_stores();
+  if (producing_ && plan.copying_producer()) {
+    d.cp_async_commit();
+    d.cp_async_wait(0);
+  }
   d.end();
 }
 
@@ -130,7 +137,15 @@ bool Lowering::every_block() {
     b.SetInsertPoint(run);
   }
   pending_ = left_by(f.regions[0]);
+  Value* const same[] = {thread_, lane_, warp_};
+  if (turn_scratch_ && consuming_) {
+    // What follows a product is computed from these; done once for all blocks, it would be held in registers while products run.
+    thread_ = d.opaque(thread_);
+    lane_ = b.CreateAnd(thread_, i32(31));
+    warp_ = b.CreateLShr(thread_, i32(5));
+  }
   if (!whole()) return false;
+  thread_ = same[0], lane_ = same[1], warp_ = same[2];
   b.SetInsertPoint(latch_);
   d.poll();
   if (turn_) store(mine, b.CreateXor(load(mine), i32(1)));
@@ -184,6 +199,18 @@ bool Lowering::region(const Region& r, bool* ended) {
 }
 
 bool Lowering::instruction(InstId i, bool* ended) {
+  const bool loop = f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop;
+  const uint64_t moved = std::exchange(moved_here_, 0);
+  const InstId around = std::exchange(loop_here_, loop ? i : loop_here_);
+  if (loop) moved_[i];
+  const bool done = emit(i, ended);
+  loop_here_ = around;
+  if (uint64_t& most = moved_[around][i]; most < moved_here_) most = moved_here_;
+  moved_here_ = moved;
+  return done;
+}
+
+bool Lowering::emit(InstId i, bool* ended) {
   const Opcode op = f.insts[i].op;
   if (std::binary_search(plan.staged.begin(), plan.staged.end(), i)) return true;
   if (stream_ && std::find(stream_->skipped.begin(), stream_->skipped.end(), i) != stream_->skipped.end()) return true;
@@ -391,22 +418,35 @@ Value* Lowering::owner(const Layout& l) {
 
 // --- shared memory ---
 
+std::vector<Remark> Lowering::take_remarks() {
+  for (const auto& [loop, operations] : moved_) {
+    if (loop == kNone) continue;
+    uint64_t bytes = 0;
+    for (const auto& [i, moved] : operations) bytes += moved;
+    remarks_.push_back({loop, std::to_string(bytes) + " bytes a trip through scratch space", bytes == 0 ? "" : "where threads exchange tiles whose layouts differ, operands of products, sums over warps"});
+  }
+  return std::move(remarks_);
+}
+
 Value* Lowering::scratch(uint32_t bytes) {
+  moved_here_ += bytes;
   // The body of a streamed loop uses the scratch space while stages are in flight, and a producer keeps them in flight always. Left operands
-  // lie behind the stages.
+  // and the stages of bulk stores lie behind the stages.
   const uint32_t end = plan.ring_bytes + plan.left_bytes + plan.store_bytes();
-  alternation_fails_ = plan.alternate;
+  alternation_fails_ = alternation_fails_ || (plan.alternate && !turn_scratch_);
   if (pending_.staged) hopper_ops(d)->bulk_wait(0, true);
   pending_.staged = false;  // the barrier that follows hands it on
   uint32_t first = plan.ring_bytes == 0 ? 0 : RingPlan::kFirstStage;
-  if (stream_ || filled_before_ || plan.roles || (plan.left_bytes != 0 && first + bytes > plan.ring_bytes)) first = end;
+  if (stream_ || filled_before_ || plan.roles || (end != plan.ring_bytes && first + bytes > plan.ring_bytes)) first = end;
   shared_bytes_ = std::max(shared_bytes_, first + bytes);
   pending_.shared = true;
-  return first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
+  Value* at = first == 0 ? shared_ : b.CreateAdd(shared_, i32(first));
+  return turn_scratch_ ? b.CreateAdd(at, turn_scratch_) : at;
 }
 
 Value* Lowering::warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps) {
-  alternation_fails_ = plan.alternate;
+  moved_here_ += bytes;
+  alternation_fails_ = alternation_fails_ || (plan.alternate && !turn_scratch_);
   if (!warp_base_) {
     llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
     auto* base = llvm::dyn_cast<llvm::Instruction>(shared_);
@@ -415,18 +455,25 @@ Value* Lowering::warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps
   }
   const auto [at, fresh] = warp_places_.emplace(std::pair(bytes, warps), warp_bytes_);
   if (fresh) warp_bytes_ += (bytes + 127) & ~127u;
-  return b.CreateAdd(warp_base_, i32(at->second));
+  Value* base = turn_warp_scratch_ ? b.CreateAdd(warp_base_, turn_warp_scratch_) : warp_base_;
+  return b.CreateAdd(base, i32(at->second));
 }
 
 void Lowering::place_warp_scratch() {
+  if (turn_scratch_) {
+    const uint32_t begin = plan.ring_bytes + plan.left_bytes + plan.store_bytes(), each = (shared_bytes_ - begin + 127) & ~127u;
+    turn_scratch_->setOperand(1, i32(each));
+    shared_bytes_ = begin + 2 * each;
+  }
   if (!warp_base_) return;
   shared_bytes_ = (shared_bytes_ + 1023) & ~1023u;
   warp_base_->setOperand(1, i32(shared_bytes_));
-  shared_bytes_ += warp_bytes_;
+  shared_bytes_ += warp_bytes_ << (turn_warp_scratch_ ? 1 : 0);
+  if (turn_warp_scratch_) turn_warp_scratch_->setOperand(1, i32(warp_bytes_));
 }
 
 uint32_t Lowering::free_scratch() const {
-  if (plan.roles) return d.target.max_shared() - plan.ring_bytes - plan.left_bytes - plan.store_bytes();
+  if (plan.roles) return (d.target.max_shared() - plan.ring_bytes - plan.left_bytes - plan.store_bytes()) >> (turn_scratch_ ? 1 : 0);
   return stream_ || filled_before_ || plan.ring_bytes == 0 ? 0 : plan.ring_bytes - RingPlan::kFirstStage;
 }
 

@@ -19,6 +19,8 @@ class StreamRun;
 
 /// Barriers of a kernel with roles: of all consumers (and once of the whole block), of each warpgroup, and of those whose turn it is.
 inline constexpr unsigned kConsumerBarrier = 1, kGroupBarrier = 2, kTurnBarrier = 10;
+/// Of a producer's threads.
+inline constexpr unsigned kProducerBarrier = 14;
 
 class Lowering {
  public:
@@ -27,7 +29,8 @@ class Lowering {
   /// Emits the whole kernel. False after an error.
   [[nodiscard]] bool run(const std::string& symbol);
   [[nodiscard]] uint32_t shared_bytes() const { return shared_bytes_; }
-  [[nodiscard]] std::vector<Remark> take_remarks() { return std::move(remarks_); }
+  /// Those of the operations, and for each loop how much its body moves through scratch space.
+  [[nodiscard]] std::vector<Remark> take_remarks();
 
   DeviceOps& d;
   llvm::IRBuilder<>& b;
@@ -180,6 +183,7 @@ class Lowering {
  private:
   friend bool lower_control(Lowering&, InstId);
   bool instruction(InstId i, bool* ended);
+  bool emit(InstId i, bool* ended);  ///< what instruction() does, without its accounts
   Values broadcast(ValueId source, std::span<const int64_t> from, std::span<const int64_t> to, const Layout& l);
   Values rematerialise(ValueId v, const Layout& l, bool* done);
 
@@ -198,6 +202,8 @@ class Lowering {
   bool producing_ = false, consuming_ = false;   ///< in code of one role
   bool skipping_ = false, alternation_fails_ = false;
   Value* turn_ = nullptr;                 ///< which of two warpgroups that alternate this is, i32
+  /// What is added to addresses of the scratch space where each of the two has its own; their distance is known when all is emitted.
+  llvm::BinaryOperator *turn_scratch_ = nullptr, *turn_warp_scratch_ = nullptr;
   llvm::BasicBlock* latch_ = nullptr;     ///< where a block of the program ends in a kernel that loops over them
   [[nodiscard]] bool has_grid_words() const { return linear_grid || plan.loops; }
   void find_block(Value* number);
@@ -228,6 +234,11 @@ class Lowering {
   /// Whether writes of store i never meet, in whatever iterations they are, unless one thread makes them.
   [[nodiscard]] bool writes_apart(InstId i) const;
   std::vector<Remark> remarks_;
+  // Bytes that operations write to scratch space, to be read by other threads: by the innermost loop around them, and by operation, since a
+  // body may be in the code more than once.
+  std::map<InstId, std::map<InstId, uint64_t>> moved_;
+  uint64_t moved_here_ = 0;                ///< by the operation that is being emitted
+  InstId loop_here_ = kNone;               ///< around it
 
   friend bool lower_bulk_store(Lowering&, InstId, const StorePlan&);
   friend void start_rings(Lowering&);

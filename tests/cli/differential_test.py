@@ -3,6 +3,7 @@
 
 Skipped without the GPU part. The part with ptxas is left out where there is none (TILEVM_PTXAS, PATH, or the pip package
 nvidia-cuda-nvcc). Environment: BUILD_DIR, RANDOM_FIRST and RANDOM_COUNT (seeds, 1 and 300), RANDOM_PTXAS (programs for ptxas, 10)."""
+import json
 import os
 import pathlib
 import subprocess
@@ -35,11 +36,65 @@ def assemble(ptxas, path):
     return "" if done.returncode == 0 else f"{path.name}: {done.stderr[:500]}"
 
 
+# Stands for random_programs: seed 25 differs, seed 31 crashes, seed 47 is refused.
+STAND_IN = """#!{python}
+import json, os, sys
+value = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+seeds = range(int(value["--first"]), int(value["--first"]) + int(value["--count"]))
+if 31 in seeds:
+    os.abort()
+if 25 in seeds:
+    open(value["--out"] + "/25_sm_80.tile", "w").write("the program")
+    print("seed 25, sm_80: array 0 differs")
+print(json.dumps({{"programs": len(seeds), "compared": {{"sm_80": len(seeds)}}, "ptx": {{}}, "refused": {{"sm_80: too large": 1}} if 47 in seeds else {{}},
+                  "faults": int(25 in seeds), "seconds": 1}}))
+"""
+
+
+def many(folder, program, *arguments):
+    out = pathlib.Path(folder) / "summary.json"
+    done = subprocess.run([sys.executable, pathlib.Path(__file__).resolve().parents[1] / "random" / "run_many.py", program, out, *map(str, arguments)],
+                          capture_output=True, text=True)
+    return done.returncode, json.loads(out.read_text()) if out.exists() else {"kept": done.stderr}
+
+
+def found_before():
+    """Programs that once showed a fault (tests/random/found, reduced): they agree, and become PTX."""
+    tilevm, good = PROGRAM.parent / "tilevm", True
+    for job in sorted((pathlib.Path(__file__).resolve().parents[1] / "random" / "found").glob("*.json")):
+        for words in [["--gpu=emulate", "--both", "--target", t, "--emulate-policy", p] for t in ("sm_90a", "sm_80") for p in ("early", "late", "random")] + [
+                ["--gpu", "--emit", f"ptx={os.devnull}", "--target", t] for t in ("sm_90a", "sm_80")]:
+            done = subprocess.run([tilevm, "run", job, *words], capture_output=True, text=True, timeout=100, check=False)
+            if done.returncode:
+                print(job.name, *words, done.stdout[-300:], done.stderr[-900:], file=sys.stderr)
+                good = False
+    return good
+
+
+def finds_faults(folder):
+    """run_many.py keeps what differs, and finds the seed of a crash."""
+    program = pathlib.Path(folder) / "stand_in"
+    program.write_text(STAND_IN.format(python=sys.executable))
+    program.chmod(0o755)
+    status, found = many(folder, program, "--mix", "20:1:60", "--jobs", 2)
+    kept = found["kept"]
+    good = (status == 1 and found["programs"] == 59 and found["faults"] == 1 and len(kept) == 2 and found["refused"] == {"sm_80: too large": 1} and
+            any(k["files"] == {"25_sm_80.tile": "the program"} for k in kept) and any(k["what"].startswith("seed 31,") for k in kept))
+    if not good:
+        print(f"run_many.py: exit status {status}, {found}", file=sys.stderr)
+    return good
+
+
 def main():
     if not PROGRAM.exists():
         print("no GPU part")
         return SKIP
-    good = run("--first", FIRST, "--count", COUNT, "--targets", "sm_90a,sm_80", "--ptx", "sm_75")
+    with tempfile.TemporaryDirectory() as folder:
+        status, found = many(folder, PROGRAM, "--mix", f"20:1:{COUNT}", "--first", FIRST, "--ptx", "sm_75")
+        print(found)
+        good = status == 0 and found["programs"] == COUNT
+        good = finds_faults(folder) and good
+        good = found_before() and good
     with tempfile.TemporaryDirectory() as folder:
         good = run("--first", FIRST, "--count", PTXAS_COUNT, "--ptx", "sm_75,sm_80,sm_90a", "--ptx-dir", folder) and good
         ptxas = find_ptxas()

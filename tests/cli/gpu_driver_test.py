@@ -359,6 +359,14 @@ def with_gpu_part(folder):
         check("share of a copy", bench["of_copy"] > 0, bench)
     result, seen = calls(product)
     expect("bench of a product", result, 0, None, "% of the unit)", "wgmma m64n256k16", "mma")
+    check("no model of a product outside of loops", "model" not in result.stdout, result.stdout)
+    matrices = [w for shape in ("1024,1024", "1024,1024", "1024,1024") for w in ("--arg", f"array:f16[{shape}]=zeros")]
+    result = run(["bench", SOURCE / "tools" / "bench" / "gpu" / "kernels" / "mm_f16_128x256x64_c2_p0.tile", "--grid", "32", "--rounds", "3", "--json", *matrices], folder)
+    check("bench of a grid of products", result.returncode == 0, result.stderr)
+    if result.returncode == 0:
+        model = json.loads(result.stdout).get("model", {})
+        check("model of a grid of products", model.get("rows") == 128 and model.get("columns") == 256 and model.get("tiles") == 32 and model.get("waves") == 1 and
+              abs(model.get("us", 0) - (4.1 + 4.6 + 16 * 0.65)) < 1e-6 and model.get("better", {}).get("tiles") == 128, model)
     check("matrix_rate is loaded and launched", "cuModuleGetFunction matrix_rate" in seen and any(c.startswith("cuLaunchKernel grid 132 1 1 block 256 1 1 shared 0") for c in seen), seen[-20:])
 
 

@@ -3,8 +3,11 @@
 interpreter's bits on the emulation; and their PTX has the accesses that the backend promises (backend/README.md).
 
 Skipped without the GPU part or a processor that runs its code. Environment: TILEVM, SOURCE_DIR."""
+import math
 import os
+import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -91,6 +94,27 @@ def launches():
             yield f"rows of {width} in {columns} {' '.join(options)}", kernel(ROWS, "f32", 1, columns, 0), "4", arrays, options
 
 
+def quotients(folder):
+    """Rows divided by their largest element, 32 or 16 to a thread: some rows take the slow way for one element or for their divisor."""
+    width = 4096
+    ordinary = [0.5 + (37 * k % 101) / 64 for k in range(width)]
+    rows = [ordinary, [-x for x in ordinary]]
+    for special in 0.0, -0.0, 2.0**-149, -2.0**-130, 2.0**-61, 3.5 * 2.0**-100, math.inf, -math.inf, math.nan, 2.0**61, 2.0**100, 4.0 - 2.0**-22, 2.0**-126:
+        for places in (7,), range(0, width, 3):
+            row = list(ordinary)
+            for k in places:
+                row[k] = special
+            rows.append(row)
+    for scale in 2.0**-140, 2.0**-120, 2.0**70, 2.0**120, 0.0:
+        rows.append([x * scale for x in ordinary])
+    path = pathlib.Path(folder) / "rows.npy"
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, {width}), }}"
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + b"".join(struct.pack(f"<{width}f", *row) for row in rows))
+    for options in [], ["--plan", "warps=8"]:
+        yield f"quotients {' '.join(options)}", kernel(ROWS, "f32", 1, width, 0), "4", [f"array:{path}", f"array:f32[{len(rows)},{width}]=zeros"], options
+
+
 def tilevm(folder, name, text, *arguments):
     path = os.path.join(folder, re.sub(r"\W+", "_", name) + ".tile")
     with open(path, "w", encoding="ascii") as f:
@@ -150,6 +174,8 @@ def code(folder):
     count("rows", rows, r"@p ld\.global\.v4", 2 * 2 * 2)
     count("rows", rows, r"div\.rn\.f32", 8)
     count("rows", rows, r"rcp\.approx", 1)
+    long_rows = ptx("long rows", kernel(ROWS, "f32", 1, 4096, 16))
+    count("long rows", long_rows, r"div\.rn\.f32", 4)
     count("rows without loads ahead", ptx("rows", kernel(ROWS, "f32", 1, 1024, 16), "--plan", "ahead=off"), r"@p ld\.global\.v4", 2 * 2)
     done = tilevm(folder, "rows", kernel(ROWS, "f32", 1, 1024, 16), "--gpu", "--remarks", "--emit", "plan", "--target", "sm_90a")
     count("rows", done.stderr, "loaded one iteration ahead", 2)
@@ -162,7 +188,7 @@ def main():
         return SKIP
     with tempfile.TemporaryDirectory() as folder:
         problems = code(folder)
-        work = list(launches())
+        work = list(launches()) + list(quotients(folder))
         first = agrees(folder, work[0])
         if "E0916" in first:
             print("skipped: this processor cannot run emulated kernels")

@@ -28,6 +28,14 @@ UNITS = [("mm_f64_*", ["mma.sync.m16n8k16.f64 from a ring of 4 stages by cp.asyn
          ("mm_two_loops", ["wgmma m64n128k16 from a ring*"] * 2),
          ("mm_of_mm", ["wgmma m64n128k16 from a ring*", "wgmma m64n128k16 with the left operand in registers from 1 stage of a ring*"]),
          ("*", ["wgmma m64n* from a ring*"])]
+# The same with blocks in a loop: rings of cp.async whose pieces have 16 bytes are filled by a producer.
+PRODUCED = [("mm_pointers", [], "256 threads and a producer, looping over blocks, warpgroups in turn", "*from a ring of 5 stages by cp.async of a producer*"),
+            ("mm_pointers", ["alternate=off"], "256 threads and a producer, looping over blocks", "*from a ring of 6 stages by cp.async of a producer*"),
+            ("mm_pointers", ["roles=off"], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*"),
+            ("mm_skip", [], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*"),
+            ("mm_skip", ["roles=on"], "256 threads and a producer, looping over blocks, warpgroups in turn", "*by cp.async of a producer*"),
+            ("mm_sparse", ["roles=on"], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*"),
+            ("mm_gathered", ["roles=on"], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*")]
 # Not exact on integers: tanh.
 INEXACT = {"mm_gelu_128x128", "mm_gelu_128x256"}
 
@@ -62,6 +70,16 @@ def units(row):
     return ""
 
 
+def produced(name, plan, threads, unit):
+    words = [w for p in ["grid=loop", *plan] for w in ("--plan", p)]
+    done = subprocess.run([TILEVM, str(shape_set.KERNELS / f"{name}.tile"), "--emit", "plan", "--target", "sm_90a", *words], capture_output=True, text=True, timeout=120, check=False)
+    lines = done.stdout.splitlines() or [done.stderr]
+    product = next((line for line in lines if " mmaf:" in line), "")
+    if not lines[0].endswith(": " + threads) or not fnmatch.fnmatch(product, unit):
+        return f"{name} {plan}: {lines[0]}, {product}"
+    return ""
+
+
 def main():
     if "gpu: LLVM" not in subprocess.run([TILEVM, "--version"], capture_output=True, text=True, check=True).stdout:
         print("skipped: tilevm was built without the GPU part")
@@ -84,10 +102,21 @@ def main():
     # Loops of loops, one after the other, over tiles and in branches, by copies.
     for name in "mm_nested", "mm_c2_p1", "mm_two_loops", "mm_lower", "mm_split_f16", "mm_a_permute_b_permute", "mm_skinny_16_b_map":
         work.append(launch(rows[name], "--plan", "tma=off", "--emulate-policy", "late"))
+    # Blocks of clusters, whose shared addresses hold the number of the block.
+    for name in "mm_c2_p0", "mm_c2_p1":
+        work.append(launch(rows[name], "--plan", "clusters=on"))
     # The loops by copies that ask before each product, and those that gather, at their latest.
     for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_f64_64x64x16":
         for policy in "early", "late":
             work.append(launch(rows[name], "--emulate-policy", policy))
+    # A producer fills them: one block after the other, in turn, loops of loops, and pieces of 8, 4 and 2 bytes.
+    for policy in "early", "late", "random":
+        for plan in ["roles=on"], ["grid=loop"], ["grid=loop", "alternate=off"]:
+            work.append(launch(rows["mm_pointers"], *(w for p in plan for w in ("--plan", p)), "--emulate-policy", policy))
+        for name in "mm_nested", "mm_two_loops", "mm_c2_p1":
+            work.append(launch(rows[name], "--plan", "tma=off", "--plan", "roles=on", "--emulate-policy", policy))
+    for gaps, policy in (0, "random"), (4, "random"), (2, "early"), (1, "late"), (1, "random"):
+        work.append(launch(rows["mm_ragged"], "--plan", "tma=off", "--plan", "roles=on", "--plan", "grid=loop", "--emulate-policy", policy, gaps=gaps))
     # mma.sync instead, and targets without wgmma.
     for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_ragged":
         work.append(launch(rows[name], "--plan", "mma=sync"))
@@ -100,6 +129,7 @@ def main():
         for row, problem in zip(rows.values(), pool.map(units, rows.values())):
             if problem:
                 problems.append(f"{row.kernel}: {problem}")
+    problems += [p for p in (produced(*wanted) for wanted in PRODUCED) if p]
     print("\n".join(problems) or f"{len(work)} launches and {len(rows)} kernels passed")
     return 1 if problems else 0
 

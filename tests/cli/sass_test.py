@@ -43,6 +43,8 @@ EXPECTED = {
     ("shapes/mm_skip", "sm_90a"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128"],
     ("shapes/mm_gathered", "sm_90a"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128"],
     ("shapes/mm_pointers", "sm_90a"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128", r"STG\.E\.128"],
+    ("shapes/mm_pointers", "sm_90a grid=loop"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128", r"ARRIVES\.LDGSTSBAR", "USETMAXREG", r"STG\.E\.128"],
+    ("shapes/mm_pointers", "sm_90a grid=loop alternate=off"): ["HGMMA", r"ARRIVES\.LDGSTSBAR", "USETMAXREG"],
     ("shapes/mm_sparse", "sm_90a"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128"],
     ("shapes/mm_lower", "sm_90a"): ["HGMMA", "UTMALDG"],
     ("shapes/mm_nested", "sm_90a"): ["HGMMA", "UTMALDG"],

@@ -1,15 +1,20 @@
 // Runs random programs on the reference machine and on the emulation of GPUs and compares every byte of memory;
 // compiles them for other targets. Usage: random_programs [--first SEED] [--count N] [--size N]
 // [--product-loops PERCENT] [--targets T,T] [--ptx T,T]
-// [--ptx-dir DIR] [--out DIR] [--reduce] [--seconds N] [--step N]. Exit status 1 if a difference was found.
+// [--ptx-dir DIR] [--out DIR] [--reduce] [--seconds N] [--step N] [--json]. Exit status 1 if a difference was found; the programs in
+// question are in DIR, also one that ended this process.
+// tests/random/run_many.py runs many of them at once.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "assembler/assembler.h"
 #include "backend/compile.h"
@@ -27,12 +32,25 @@ struct Settings {
   double seconds = 1e9;
   std::vector<std::string> targets, ptx;
   std::string ptx_dir, out;
-  bool reduce = false;
+  bool reduce = false, json = false;
 };
 
 struct Totals {
   uint64_t programs = 0, launches = 0, compiled = 0, unsupported = 0, faults = 0;
+  std::map<std::string, uint64_t> compared, written, refused;  ///< by target; refusals by target and reason
 };
+
+/// The first line of an error without what differs from program to program: its place, and numbers.
+std::string reason(const std::string& error) {
+  std::string line = error.substr(0, error.find('\n')), out;
+  if (const size_t at = line.find("error: "); at != std::string::npos) line.erase(0, at + 7);
+  for (const char c : line)
+    if (c < '0' || c > '9')
+      out += c;
+    else if (out.empty() || out.back() != 'N')
+      out += 'N';
+  return out;
+}
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> out;
@@ -61,12 +79,12 @@ std::shared_ptr<const ValidModule> valid(const Module& m) {
   return std::make_shared<const ValidModule>(*std::move(v));
 }
 
-/// What is wrong with a program on a target; empty: nothing. `unsupported` if the GPU part does not take it.
+/// What is wrong with a program on a target; empty: nothing, or the GPU part does not take it and `refusal` says why.
 std::string fault(const std::shared_ptr<const ValidModule>& module, const Program& program, const Outcome& wanted,
-                  const std::string& target, bool& unsupported) {
+                  const std::string& target, std::string* refusal) {
   const Outcome found = emulated(module, program, target, 1);
-  unsupported = found.unsupported;
-  return unsupported ? std::string() : difference(wanted, found);
+  if (refusal && found.unsupported) *refusal = reason(found.errors);
+  return found.unsupported ? std::string() : difference(wanted, found);
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -87,13 +105,33 @@ void report(const Settings& s, uint64_t seed, const std::string& target, const s
     const auto module = valid(m);
     if (!module) return false;
     const Outcome wanted = launch_on_cpu(module, program, {1, true});
-    bool unsupported = false;
-    if (!wanted.errors.empty() || fault(module, program, wanted, target, unsupported).empty()) return false;
+    if (!wanted.errors.empty() || fault(module, program, wanted, target, nullptr).empty()) return false;
     write(base + ".small.tile", print_text(m));
     write(base + ".small.json", program.job(std::to_string(seed) + "_" + target + ".small.tile"));
     return true;
   });
 }
+
+/// Leaves a program that ends this process: written before it runs, removed after.
+class Running {
+ public:
+  Running(const Settings& s, uint64_t seed, const Program& program) {
+    if (s.out.empty()) return;
+    base_ = s.out + "/" + std::to_string(seed) + "_crashed";
+    write(base_ + ".tile", print_text(program.module));
+    write(base_ + ".json", program.job(std::to_string(seed) + "_crashed.tile"));
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    if (base_.empty()) return;
+    std::filesystem::remove(base_ + ".tile");
+    std::filesystem::remove(base_ + ".json");
+  }
+
+ private:
+  std::string base_;
+};
 
 void one(const Settings& s, uint64_t seed, Totals& totals) {
   Options options;
@@ -103,6 +141,7 @@ void one(const Settings& s, uint64_t seed, Totals& totals) {
   options.local_memory = false;
   options.product_loops = s.product_loops;
   const Program program = make(options);
+  const Running running(s, seed, program);
   Diagnostics diags;
   auto checked = validate(program.module, diags);
   if (!checked) {
@@ -117,10 +156,15 @@ void one(const Settings& s, uint64_t seed, Totals& totals) {
     return report(s, seed, "cpu", wanted.errors, program);
   }
   for (const std::string& target : s.targets) {
-    bool unsupported = false;
-    const std::string what = fault(module, program, wanted, target, unsupported);
+    std::string refusal;
+    const std::string what = fault(module, program, wanted, target, &refusal);
     ++totals.launches;
-    totals.unsupported += unsupported;
+    if (refusal.empty()) {
+      ++totals.compared[target];
+    } else {
+      ++totals.unsupported;
+      ++totals.refused[target + ": " + refusal];
+    }
     if (what.empty()) continue;
     ++totals.faults;
     report(s, seed, target, what, program);
@@ -134,8 +178,12 @@ void one(const Settings& s, uint64_t seed, Totals& totals) {
       ++totals.faults;
       report(s, seed, target, render(compile_diags), program);
     }
-    if (!made) continue;
+    if (!made) {
+      if (compile_diags.first_error()) ++totals.refused["PTX for " + target + ": " + reason(compile_diags.first_error()->message)];
+      continue;
+    }
     ++totals.compiled;
+    ++totals.written[target];
     if (!s.ptx_dir.empty()) write(s.ptx_dir + "/" + std::to_string(seed) + "." + target + ".ptx", made->ptx);
   }
 }
@@ -148,6 +196,11 @@ int run(const Settings& s) {
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   uint64_t k = 0;
   for (; k < s.count && elapsed() < s.seconds; ++k) one(s, s.first + k * s.step, totals);
+  if (s.json) {
+    const nlohmann::json line = {{"programs", totals.programs}, {"compared", totals.compared}, {"ptx", totals.written}, {"refused", totals.refused}, {"faults", totals.faults}, {"seconds", elapsed()}};
+    std::printf("%s\n", line.dump().c_str());
+    return totals.faults != 0;
+  }
   std::printf(
       "%llu programs (seeds %llu to %llu), %llu launches compared, %llu not supported, %llu compiled to PTX, %llu "
       "faults, %.0f s\n",
@@ -167,6 +220,10 @@ int main(int argc, char** argv) {
     const std::string name = argv[i];
     if (name == "--reduce") {
       s.reduce = true;
+      continue;
+    }
+    if (name == "--json") {
+      s.json = true;
       continue;
     }
     if (i + 1 == argc) {

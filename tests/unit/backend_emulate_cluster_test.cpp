@@ -73,9 +73,8 @@ struct ClusterCase {
   }
   [[nodiscard]] std::unique_ptr<Kernel> make(const char* bug) const {
     std::string error;
-    auto kernel = build(c.emit, words(), c.threads, c.shared_bytes, bug, error);
+    auto kernel = build(c.emit, words(), c.threads, c.shared_bytes, bug, error, cluster);
     REQUIRE_MESSAGE(kernel, error);
-    kernel->info.cluster = cluster;
     return kernel;
   }
   void check_all(std::initializer_list<Defect> defects) const {
@@ -164,7 +163,7 @@ TEST_CASE("emulation: blocks of a cluster read and count in each other's shared 
       {"half of a warp arrives", "by part of a warp|deadlock"},
       {"no such block", "has no block 2"},
       {"beyond its shared memory", "lie outside|part of"},
-      {"ordinary load", "lie outside"},
+      {"ordinary load", "is one of block"},
       {"overwrites what is read", "after the read|after the other write|after the write"},
       {"one block waits only", "nothing orders this after|nothing keeps that block from ending"},
       {"barrier of the block at the end", "nothing orders this after|nothing keeps that block from ending"},

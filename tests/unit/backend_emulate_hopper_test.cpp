@@ -63,7 +63,9 @@ void emit_gemm(Builder& k) {
       if (!k.is("no wgmma fence")) h.wgmma_fence();
       if (k.is("part of a warpgroup") && block == 1) k.if_then(k.less(tid, 96), [&] { h.max_registers(true, 168); });
       const auto address = [&](int64_t at) {
-        return k.b.CreateZExt(k.b.CreateLShr(k.add(base, at), 4), k.b.getInt64Ty());
+        const bool rank = k.is("rank in both descriptors") || (k.is("rank in B's descriptor") && at % kStage >= kStageA);
+        Value* place = rank ? base : k.b.CreateAnd(base, k.i32(0x3FFFF));
+        return k.b.CreateZExt(k.b.CreateLShr(k.add(place, at), 4), k.b.getInt64Ty());
       };
       for (int64_t step = 0; step < 4; ++step) {
         const unsigned swizzle = k.is("wrong swizzle") ? 2 : 3;
@@ -128,7 +130,7 @@ struct Gemm {
       }
   }
 
-  Outcome run(const Kernel& kernel, const EmulateOptions& options, const std::string& bug = {}) {
+  Outcome run(const Kernel& kernel, const EmulateOptions& options, const std::string& bug = {}, uint32_t blocks = 1) {
     std::vector<float> c(want.size(), -1);
     EmulatedMemory memory;
     const auto bytes = [](auto& v) { return reinterpret_cast<std::byte*>(v.data()); };
@@ -148,7 +150,7 @@ struct Gemm {
     const uint64_t params[] = {pm, pm + 128, pm + 256};
     Diagnostics diags;
     Outcome o;
-    const auto stats = run_emulated(kernel, {1, 1, 1}, params, memory, options, nullptr, nullptr, diags);
+    const auto stats = run_emulated(kernel, {blocks, 1, 1}, params, memory, options, nullptr, nullptr, diags);
     o.ok = stats.ok();
     if (const Diagnostic* e = diags.first_error()) {
       o.code = e->code;
@@ -187,6 +189,31 @@ TEST_CASE("emulation: a ring of bulk loads and wgmma runs clean under every poli
       REQUIRE(o.right);
     });
   }
+}
+
+// Shared addresses of a cluster's blocks have the block's rank in their upper bits, for which a descriptor has no room.
+TEST_CASE("emulation: matrix descriptors in a cluster hold addresses within the block") {
+  for (const bool row_major : {false, true})
+    for (const std::string bug : {"", "rank in both descriptors", "rank in B's descriptor"}) {
+      // With N running along rows, all of B is one panel: no unit looks at the field that the rank would be in.
+      if (row_major && bug == "rank in B's descriptor") continue;
+      CAPTURE(bug);
+      std::string error;
+      const auto kernel = build(row_major ? emit_gemm<true> : emit_gemm<false>, 3, kThreads, kShared, bug, error, 2);
+      REQUIRE_MESSAGE(kernel, error);
+      Gemm gemm(row_major);
+      each_policy(6, [&](const EmulateOptions& options) {
+        const Outcome o = gemm.run(*kernel, options, {}, 2);
+        REQUIRE_MESSAGE(o.ok == bug.empty(), o.message);
+        if (o.ok) {
+          CHECK(o.right);
+          return;
+        }
+        CHECK(o.code == Code::I0002);
+        CHECK_MESSAGE((o.message.find("leading offset is 272") != std::string::npos || o.message.find("lie outside") != std::string::npos ||
+                       o.message.find("never written") != std::string::npos || o.message.find("another swizzle") != std::string::npos), o.message);
+      });
+    }
 }
 
 TEST_CASE("emulation: defects of a ring of bulk loads and wgmma") {

@@ -86,7 +86,7 @@ using Emit = void (*)(Builder&);
 
 /// Compiles; `error` gets the diagnostics if that fails.
 inline std::unique_ptr<Kernel> build(Emit emit, unsigned words, uint32_t threads, uint32_t shared_bytes,
-                                     const std::string& bug, std::string& error) {
+                                     const std::string& bug, std::string& error, uint32_t cluster = 1) {
   auto context = std::make_unique<llvm::LLVMContext>();
   auto module = std::make_unique<llvm::Module>("test", *context);
   set_up_host_module(*module);
@@ -94,6 +94,7 @@ inline std::unique_ptr<Kernel> build(Emit emit, unsigned words, uint32_t threads
   target.emulated = true;
   {
     auto device = make_host_device(*module, target);
+    device->clusters = cluster > 1;
     Builder builder{*device, device->b, device->begin("kernel", words, threads, 1), bug};
     emit(builder);
     device->end();
@@ -107,6 +108,7 @@ inline std::unique_ptr<Kernel> build(Emit emit, unsigned words, uint32_t threads
   auto k = std::make_unique<Kernel>();
   k->info.threads = threads;
   k->info.shared_bytes = shared_bytes;
+  k->info.cluster = cluster;
   k->loaded = std::move(*code);
   return k;
 }

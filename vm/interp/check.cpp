@@ -20,16 +20,19 @@ class Checker : public Observer {
     watchers_.clear();
     for (const auto& p : parts_)
       if (p->watches_memory()) watchers_.push_back(p.get());
+    awake_.clear();
+    for (unsigned w = 0; w < launch.threads; ++w) awake_.push_back(sleeper_ ? sleeper_->awake(w) : nullptr);
   }
+  [[nodiscard]] const uint8_t* told() const override { return told_.data(); }
   void launch_end(const Launch& launch) override { findings_.launch_end(launch); }
   void block_begin(Exec& x) override {
     for (const auto& p : parts_) p->block_begin(x);
   }
   void before(Exec& x, const Step& s) override {
-    const size_t at = StepTable::index(x.plan, s);
-    const StepPlan& plan = plans_[at];
+    const StepPlan& plan = plans_[StepTable::index(x.plan, s)];
     for (const auto& [part, inst] : plan.silent) part->silent(x, inst);
     for (CheckPart* p : plan.before) p->before(x, s);
+    if (plan.before_awake && *awake_[x.worker] != 0) sleeper_->before(x, s);
     if (plan.carry_before)
       for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).before);
   }
@@ -40,9 +43,10 @@ class Checker : public Observer {
       for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).after);
   }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
-    if (watchers_.empty()) return;
-    for (CheckPart* p : watchers_) p->expect(x, a.address);
-    if (has_cells_) fetch(x, a);
+    if (has_cells_ && a.rank != 0 && elements_of(a) * a.element_bytes >= kLarge) {
+      for (CheckPart* p : watchers_) p->expect(x, a.address);
+      fetch(x, a);
+    }
     for (CheckPart* p : watchers_) p->access(x, s, a);
   }
 
@@ -50,15 +54,16 @@ class Checker : public Observer {
   struct StepPlan {
     std::vector<std::pair<CheckPart*, InstId>> silent;
     std::vector<CheckPart*> before, after;
+    bool before_awake = false;  // of the part that sleeps
     bool carry_before = false, carry_after = false;
   };
+  static constexpr uint64_t kLarge = 8192;  // bytes of an access that is worth fetching
 
   /// Lets the memory of an access come into the cache while the checkers look at it: without this, large arrays are
-  /// waited for twice. Small accesses are not worth it.
+  /// waited for twice.
   static void fetch(const Exec& x, const MemoryAccess& a) {
-    constexpr uint64_t kLine = 64, kMost = 64, kSmall = 2048;  // bytes; lines of one access; bytes
+    constexpr uint64_t kLine = 64, kMost = 64;  // bytes; lines of one access
     uint64_t lines = 0;
-    if (a.rank == 0 || elements_of(a) * a.element_bytes < kSmall) return;
     for_each_run_until(a, [&](uint64_t address, uint64_t bytes) {
       const std::byte* host = x.memory.resolve(address, bytes);
       for (uint64_t at = 0; host && at < bytes && lines < kMost; at += kLine, ++lines) {
@@ -77,6 +82,7 @@ class Checker : public Observer {
     plan_ = plan.steps().data();
     parts_.clear();
     carriers_.clear();
+    sleeper_ = nullptr;
     plans_.clear();
     facts_ = std::make_unique<CheckFacts>(module_, plan);
     const CheckSet c = options_.checks;
@@ -103,10 +109,14 @@ class Checker : public Observer {
     if (c.has(Check::Init) || c.has(Check::Undef)) {
       auto written = std::make_unique<WrittenMemory>(*facts_, findings_, options_.uninitialised);
       if (c.has(Check::Init)) add(make_init_check(*facts_, findings_, *written));
-      if (c.has(Check::Undef)) add(make_undef_check(*facts_, findings_, *written, options_.stop_at_unspecified), true);
+      if (c.has(Check::Undef)) {
+        add(make_undef_check(*facts_, findings_, *written, options_.stop_at_unspecified), true);
+        sleeper_ = parts_.back().get();
+      }
       add(std::move(written));
     }
     plans_.resize(plan.steps().size());
+    told_.assign(plans_.size(), 0);
     for (size_t s = 0; s < plans_.size(); ++s) {
       const InstId i = plan.steps()[s].inst;
       const auto& op = facts_->op(i);
@@ -116,9 +126,13 @@ class Checker : public Observer {
         const unsigned wants = facts_->steps[s].preparation ? CheckPart::kNever : p->wants(i);
         if (wants & CheckPart::kBefore) plans_[s].before.push_back(p.get());
         if (wants & CheckPart::kAfter) plans_[s].after.push_back(p.get());
+        plans_[s].before_awake = plans_[s].before_awake || (wants & CheckPart::kBeforeAwake) != 0;
       }
       plans_[s].carry_before = !op.before.empty();
       plans_[s].carry_after = !op.after.empty();
+      const bool nothing_before = plans_[s].silent.empty() && plans_[s].before.empty() && !plans_[s].before_awake && !plans_[s].carry_before;
+      const bool nothing_after = plans_[s].after.empty() && !plans_[s].carry_after;
+      told_[s] = static_cast<uint8_t>((nothing_before ? 0 : kTellBefore) | (nothing_after ? 0 : kTellAfter));
     }
   }
 
@@ -130,7 +144,10 @@ class Checker : public Observer {
   std::vector<std::unique_ptr<CheckPart>> parts_;
   std::vector<CheckPart*> carriers_;  // those that follow values through control flow
   std::vector<CheckPart*> watchers_;  // those that look at accesses
+  CheckPart* sleeper_ = nullptr;      // the one that knows kBeforeAwake
+  std::vector<const size_t*> awake_;  // of that one, by worker
   std::vector<StepPlan> plans_;       // by step
+  std::vector<uint8_t> told_;         // by step
   bool has_cells_ = false;            // some checker looks at every byte
 };
 

@@ -7,22 +7,26 @@
 namespace tile {
 namespace {
 
-/// True if some element has all bits of `exponent` set: infinity or NaN. One more in the lowest place of the exponent
-/// then carries into the sign: no branch and no comparison, so that this runs as fast as memory is read.
+/// True if some element has all bits of `exponent` set: infinity or NaN. Those are the largest magnitudes: no branch, so
+/// that this runs as fast as memory is read.
 template <class T>
 [[gnu::always_inline]] inline bool any_special_in(const std::byte* p, size_t n, T exponent) {
+  using Signed = std::make_signed_t<T>;  // wider vectors compare signed numbers faster
   const T* v = reinterpret_cast<const T*>(p);
-  const T lowest = static_cast<T>(exponent & (~exponent + 1u)), sign = static_cast<T>(T{1} << (8 * sizeof(T) - 1));
-  constexpr size_t kLanes = 64 / sizeof(T);  // independent sums of bits
-  T found[kLanes] = {};
+  constexpr T kMagnitude = static_cast<T>(static_cast<T>(~T{0}) >> 1);
+  constexpr size_t kLanes = 128 / sizeof(T);  // independent of each other
+  Signed most[kLanes] = {};
+  const auto take = [&](size_t lane, T bits) {
+    const Signed m = static_cast<Signed>(bits & kMagnitude);
+    most[lane] = m > most[lane] ? m : most[lane];
+  };
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    for (size_t k = 0; k < kLanes; ++k)
-      found[k] = static_cast<T>(found[k] | static_cast<T>((v[i + k] & exponent) + lowest));
-  for (; i < n; ++i) found[0] = static_cast<T>(found[0] | static_cast<T>((v[i] & exponent) + lowest));
-  T any = 0;
-  for (const T one : found) any = static_cast<T>(any | one);
-  return (any & sign) != 0;
+    for (size_t k = 0; k < kLanes; ++k) take(k, v[i + k]);
+  for (; i < n; ++i) take(0, v[i]);
+  Signed all = 0;
+  for (const Signed one : most) all = one > all ? one : all;
+  return static_cast<T>(all) >= exponent;
 }
 
 template <class T>
@@ -52,6 +56,14 @@ bool any_special(const std::byte* p, size_t n, T exponent) {
   return any_special_plain(p, n, exponent);
 }
 
+bool any_special_decoded(ElementType e, const std::byte* p, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const double v = decode(e, read_bits(p, info(e).storage, i));
+    if (!(v - v == 0)) return true;
+  }
+  return false;
+}
+
 bool any_special(ElementType e, const std::byte* p, size_t n) {
   switch (e) {
     case ElementType::F32:
@@ -64,11 +76,7 @@ bool any_special(ElementType e, const std::byte* p, size_t n) {
     case ElementType::BF16:
       return any_special<uint16_t>(p, n, 0x7F80u);
     default:
-      for (size_t i = 0; i < n; ++i) {
-        const double v = decode(e, read_bits(p, info(e).storage, i));
-        if (!(v - v == 0)) return true;
-      }
-      return false;
+      return any_special_decoded(e, p, n);
   }
 }
 
@@ -85,6 +93,10 @@ class NanCheck : public CheckPart {
         known_[f.result(i)] =
             any_special(e, reinterpret_cast<const std::byte*>(copy.data()), a.bytes.size() / info(e).storage);
       }
+    results_.resize(f.insts.size());
+    for (InstId i = 0; i < f.insts.size(); ++i)
+      for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
+        if (is_float(f.result(i, k))) results_[i].push_back(f.result(i, k));
   }
 
   void launch_begin(const Launch& launch) override {
@@ -93,9 +105,7 @@ class NanCheck : public CheckPart {
   }
   unsigned wants(InstId i) const override {
     if (facts.op(i).in_body || f.insts[i].op == Opcode::Constant || facts.op(i).control) return kNever;
-    for (uint32_t k = 0; k < f.insts[i].result_count; ++k)
-      if (is_float(f.result(i, k))) return kAfter;
-    return kNever;
+    return results_[i].empty() ? kNever : kAfter;
   }
   void silent(Exec& x, InstId i) override { scan(x, i); }
   void after(Exec& x, const Step& s) override { scan(x, s.inst); }
@@ -124,9 +134,7 @@ class NanCheck : public CheckPart {
 
   void scan(Exec& x, InstId i) {
     Worker& w = workers_[x.worker];
-    for (uint32_t k = 0; k < f.insts[i].result_count; ++k) {
-      const ValueId v = f.result(i, k);
-      if (!is_float(v)) continue;
+    for (const ValueId v : results_[i]) {
       const size_t n = facts.count(v);
       const bool special = any_special(facts.element(v), facts.data(x, v), n);
       w.special[v] = special;
@@ -154,6 +162,7 @@ class NanCheck : public CheckPart {
   }
 
   std::vector<uint8_t> known_;  // of constants
+  std::vector<std::vector<ValueId>> results_;  // by instruction: those of floats
   std::vector<Worker> workers_;
 };
 

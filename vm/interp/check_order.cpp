@@ -26,6 +26,7 @@ class OrderCheck : public CheckPart {
     w.last = first;
     w.found.clear();
     w.few.clear();
+    w.reach.clear();
     w.many = false;
   }
   unsigned wants(InstId i) const override {
@@ -51,13 +52,8 @@ class OrderCheck : public CheckPart {
     if (now == 0) return;
     const auto& op = facts.op(s.inst);
     bool twice = false;
-    if (a.rank == 0 || (a.rank == 1 && a.strides[0] == 1)) {
-      if (apart(x, a.address, elements_of(a) * a.element_bytes, now)) return;
-      touch(x, a.address, elements_of(a) * a.element_bytes, now, &twice);
-    } else {
-      write_down(x);
-      for_each_run(a, [&](uint64_t address, uint64_t bytes) { touch(x, address, bytes, now, &twice); });
-    }
+    if (apart(x, a, op.writes, now)) return;
+    touch(x, a, now, &twice);
     if (!twice || a.kind != MemoryAccess::Kind::Write || op.element_bits < 8) return;
     Worker& w = workers_[x.worker];
     if (elements_of(a) == 1) {
@@ -73,17 +69,44 @@ class OrderCheck : public CheckPart {
  private:
   using Node = TokenGraph::Node;
   static constexpr size_t kMostChunks = 4096;  // 256 MiB of memory, some 32 MiB of cells
-  static constexpr size_t kFew = 8;
-  struct Run {
-    uint64_t address = 0, bytes = 0;
+  static constexpr size_t kFew = 512, kCompared = 8;
+  static constexpr size_t kMostDims = 3;
+  /// An access whose elements share no bytes, kept as it came.
+  struct Box {
+    uint64_t address = 0, bytes = 0;  // all of it lies in [address, address + bytes)
     Node node = 0;
+    bool writes = false;
+    uint32_t element_bytes = 1;
+    size_t rank = 0;  // of the dimensions longer than 1, the largest stride first
+    int64_t shape[kMostDims], strides[kMostDims];
+  };
+  /// What accesses of one allocation lie in.
+  struct Reach {
+    struct Range {
+      uint64_t begin = ~uint64_t{0}, end = 0;
+      void add(const Box& b) {
+        begin = std::min(begin, b.address);
+        end = std::max(end, b.address + b.bytes);
+      }
+    };
+    uint64_t allocation = 0;
+    Range all, written;
+    [[nodiscard]] bool meets(const Box& b) const {
+      const Range& r = b.writes ? all : written;
+      return b.address < r.end && r.begin < b.address + b.bytes;
+    }
+    void add(const Box& b) {
+      all.add(b);
+      if (b.writes) written.add(b);
+    }
   };
   struct Worker {
     Shadow shadow;
-    // The first accesses of a block, as long as they are few and none touches what another has touched: most blocks of small kernels need
-    // no cells at all.
-    std::vector<Run> few;
-    bool many = false;  // `few` is in the cells
+    // The first accesses of a block, as long as they are few and none writes what another touches: most blocks of small kernels need no
+    // cells at all.
+    std::vector<Box> few;
+    std::vector<Reach> reach;  // of `few`, by allocation
+    bool many = false;         // `few` is in the cells
     Node last = 0;
     std::vector<std::pair<InstId, InstId>> found;  // in this block
     std::vector<std::pair<size_t, uint64_t>>
@@ -91,16 +114,70 @@ class OrderCheck : public CheckPart {
   };
   enum class Relation { None, Before, Unordered };
 
-  /// Whether the access touches nothing that this block has touched; it is remembered then.
-  bool apart(Exec& x, uint64_t address, uint64_t bytes, Node now) {
+  /// The access as a box; none where elements may share bytes or it has too many dimensions.
+  static bool box_of(const MemoryAccess& a, Box& box) {
+    box.address = a.address;
+    box.element_bytes = a.element_bytes;
+    if (a.rank == 1 && a.strides[0] == 1) {  // the usual case
+      box.rank = 1;
+      box.shape[0] = a.shape[0];
+      box.strides[0] = 1;
+      box.bytes = static_cast<uint64_t>(a.shape[0]) * a.element_bytes;
+      return true;
+    }
+    for (size_t d = 0; d < a.rank; ++d) {
+      if (a.shape[d] == 1) continue;
+      if (box.rank == kMostDims) return false;
+      size_t k = box.rank++;
+      for (; k > 0 && box.strides[k - 1] < a.strides[d]; --k) {
+        box.strides[k] = box.strides[k - 1];
+        box.shape[k] = box.shape[k - 1];
+      }
+      box.strides[k] = a.strides[d];
+      box.shape[k] = a.shape[d];
+    }
+    int64_t reach = 1;  // elements from the first to behind the last
+    for (size_t k = box.rank; k-- > 0;) {
+      if (box.strides[k] < reach) return false;
+      reach += (box.shape[k] - 1) * box.strides[k];
+    }
+    box.bytes = static_cast<uint64_t>(reach) * a.element_bytes;
+    return true;
+  }
+  static Reach& reach_of(Worker& w, const Box& b) {
+    const uint64_t allocation = b.address >> Memory::kOffsetBits;
+    for (Reach& r : w.reach)
+      if (r.allocation == allocation) return r;
+    w.reach.push_back({allocation, {}, {}});
+    return w.reach.back();
+  }
+  /// Whether the access needs no comparison with others of this block; it is remembered then.
+  bool apart(Exec& x, const MemoryAccess& a, bool writes, Node now) {
     Worker& w = workers_[x.worker];
     if (w.many) return false;
-    const bool overlaps = std::any_of(w.few.begin(), w.few.end(), [&](const Run& r) { return address < r.address + r.bytes && r.address < address + bytes; });
-    if (overlaps || w.few.size() == kFew) {
+    Box box;
+    if (w.few.size() == kFew || !box_of(a, box)) {
       write_down(x);
       return false;
     }
-    w.few.push_back({address, bytes, now});
+    box.node = now;
+    box.writes = writes;
+    // Few are compared one by one, more of them by what each allocation's lie in.
+    bool meets = false;
+    if (w.few.size() < kCompared) {
+      for (const Box& b : w.few) meets = meets || ((writes || b.writes) && box.address < b.address + b.bytes && b.address < box.address + box.bytes);
+    } else {
+      if (w.reach.empty())
+        for (const Box& b : w.few) reach_of(w, b).add(b);
+      Reach& r = reach_of(w, box);
+      meets = r.meets(box);
+      r.add(box);
+    }
+    if (meets) {
+      write_down(x);
+      return false;
+    }
+    w.few.push_back(box);
     return true;
   }
   /// Puts the first accesses of a block into the cells.
@@ -109,12 +186,24 @@ class OrderCheck : public CheckPart {
     if (w.many) return;
     w.many = true;
     bool twice = false;
-    for (const Run& r : w.few) touch(x, r.address, r.bytes, r.node, &twice);
+    for (const Box& b : w.few) {
+      MemoryAccess a;
+      a.address = b.address;
+      a.element_bytes = b.element_bytes;
+      a.rank = b.rank;
+      a.shape = b.shape;
+      a.strides = b.strides;
+      touch(x, a, b.node, &twice);
+    }
     w.few.clear();
+    w.reach.clear();
   }
-  void touch(Exec& x, uint64_t address, uint64_t bytes, Node now, bool* twice) {
+  void touch(Exec& x, const MemoryAccess& a, Node now, bool* twice) {
     const bool writes = facts.op(tokens_.graph(x)->inst(now)).writes;
-    workers_[x.worker].shadow.update(address, bytes, [&](const ShadowCell& c, uint64_t at) { return writes ? written(x, c, now, at, twice) : read(x, c, now, at); });
+    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
+      workers_[x.worker].shadow.update(address, bytes,
+                                       [&](const ShadowCell& c, uint64_t at) { return writes ? written(x, c, now, at, twice) : read(x, c, now, at); });
+    });
   }
 
   /// How an earlier access of a cell stands to the present one; reports it if they conflict.

@@ -21,9 +21,12 @@ class CheckPart {
 
   virtual void launch_begin(const Launch&) {}
   virtual void block_begin(Exec&) {}
-  enum Wants : unsigned { kNever = 0, kBefore = 1, kAfter = 2 };
-  /// Which of before() and after() are of use for this operation, and whether silent() is; asked once.
+  enum Wants : unsigned { kNever = 0, kBefore = 1, kAfter = 2, kBeforeAwake = 4 };
+  /// Which of before() and after() are of use for this operation, and whether silent() is; asked once. kBeforeAwake: before() is, but only while
+  /// the part is awake.
   [[nodiscard]] virtual unsigned wants(InstId) const { return kNever; }
+  /// A number that is 0 as long as the part sleeps, valid until the next launch begins.
+  [[nodiscard]] virtual const size_t* awake(unsigned worker) const { (void)worker; return nullptr; }
   /// An operation without a step: at some time between its definition and the next step of its region.
   virtual void silent(Exec&, InstId) {}
   virtual void before(Exec&, const Step&) {}
@@ -31,7 +34,7 @@ class CheckPart {
   /// Whether access() is of use in the launch that has begun.
   [[nodiscard]] virtual bool watches_memory() const { return false; }
   virtual void access(Exec&, const Step&, const MemoryAccess&) {}
-  /// access() comes soon: what it needs may be fetched into the cache.
+  /// A large access() comes soon: what it needs may be fetched into the cache.
   virtual void expect(const Exec&, uint64_t) const {}
   /// Control flow hands values on, all at once.
   virtual void carry(Exec&, std::span<const Carry>) {}
@@ -57,6 +60,10 @@ std::unique_ptr<CheckPart> make_nan_check(const CheckFacts&, Findings&);
 /// Calls fn(address, bytes) for the runs of neighbouring bytes that an access touches, until it returns false.
 template <class F>
 void for_each_run_until(const MemoryAccess& a, F&& fn) {
+  if (a.rank == 0 || (a.rank == 1 && a.strides[0] == 1)) {  // the usual case
+    (void)fn(a.address, (a.rank == 0 ? 1 : static_cast<uint64_t>(a.shape[0])) * a.element_bytes);
+    return;
+  }
   constexpr size_t kMost = 32;  // dimensions longer than 1: a tile has fewer than 2^24 elements
   int64_t n[kMost], stride[kMost], at[kMost];
   size_t rank = 0;

@@ -171,15 +171,9 @@ class RaceCheck : public CheckPart {
       if (op.device && op.acquire)
         for_each_element_of(a, [&](size_t, uint64_t address) { w.touched.push_back(address); });
     }
-    const auto touch = [&](uint64_t address, uint64_t bytes) {
-      shadow_.update(address, bytes,
-                     [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
-    };
-    if (a.rank == 0 || (a.rank == 1 && a.strides[0] == 1)) {
-      touch(a.address, elements_of(a) * a.element_bytes);
-    } else {
-      for_each_run(a, touch);
-    }
+    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
+      shadow_.update(address, bytes, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+    });
   }
 
  private:

@@ -33,9 +33,8 @@ void Shadow::clear() {
   for (size_t a = 0; a < tables_.size(); ++a) clear(a);
 }
 
-Shadow::Chunk& Shadow::chunk_at(size_t allocation, uint64_t index) {
+Shadow::Chunk& Shadow::make_chunk(size_t allocation, uint64_t index) {
   Table& t = tables_[allocation];
-  if (Chunk* c = t.chunks[index].load(std::memory_order_acquire)) return *c;
   const std::lock_guard lock(mutex_);
   if (Chunk* c = t.chunks[index].load(std::memory_order_relaxed)) return *c;
   t.owned.push_back(std::make_unique<Chunk>());
@@ -44,22 +43,36 @@ Shadow::Chunk& Shadow::chunk_at(size_t allocation, uint64_t index) {
   return *t.owned.back();
 }
 
-ShadowCell* Shadow::unfold(Chunk& chunk, size_t page, bool bytes) {
-  if (!chunk.cells) chunk.cells = std::make_unique<Cells>();
-  auto& have = (*chunk.cells)[page];
-  if (chunk.form[page] == Form::Bytes || (chunk.form[page] == Form::Words && !bytes)) return have.get();
-  const size_t n = bytes ? kPage : kPage / 4;
-  auto cells = std::make_unique<ShadowCell[]>(n);
-  for (size_t k = 0; k < n; ++k) cells[k] = have ? have[k / 4] : chunk.pages[page];
-  have = std::move(cells);
-  chunk.form[page] = bytes ? Form::Bytes : Form::Words;
-  return have.get();
+Shadow::Cells Shadow::unfold(Chunk& chunk, size_t page, uint64_t ends) {
+  constexpr unsigned kShifts[] = {8, 5, 2, 0};  // by form
+  static_assert(kPage == 1 << 8 && kLine == 1 << 5);
+  const Form have = chunk.form[page], form = std::max(have, ends % kLine == 0 ? Form::Lines : ends % 4 == 0 ? Form::Words : Form::Bytes);
+  const unsigned shift = kShifts[static_cast<size_t>(form)];
+  const auto cells = [&](Form f) {
+    return f == Form::Page ? &chunk.pages[page] : f == Form::Lines ? lines_of(chunk, page).cells : (*chunk.small_cells)[page].get();
+  };
+  if (form == have) return {cells(form), shift};
+  const unsigned coarser = kShifts[static_cast<size_t>(have)] - shift;
+  const auto fill = [&](ShadowCell* to) {
+    const ShadowCell* from = cells(have);
+    for (size_t k = 0; k < kPage >> shift; ++k) to[k] = from[k >> coarser];
+  };
+  if (form == Form::Lines) {
+    if (!chunk.lines) chunk.lines = std::make_unique<std::array<ShadowCell, kPagesOfChunk * kLinesOfPage>>();
+    fill(lines_of(chunk, page).cells);
+  } else {
+    if (!chunk.small_cells) chunk.small_cells = std::make_unique<std::array<std::unique_ptr<ShadowCell[]>, kPagesOfChunk>>();
+    auto made = std::make_unique<ShadowCell[]>(kPage >> shift);
+    fill(made.get());
+    (*chunk.small_cells)[page] = std::move(made);
+  }
+  chunk.form[page] = form;
+  return {cells(form), shift};
 }
 
-void Shadow::fold(Chunk& chunk, size_t page) {
-  auto& cells = (*chunk.cells)[page];
-  chunk.pages[page] = cells[0];
-  cells.reset();
+void Shadow::fold(Chunk& chunk, size_t page, const ShadowCell& cell) {
+  chunk.pages[page] = cell;
+  if (chunk.form[page] > Form::Lines) (*chunk.small_cells)[page].reset();
   chunk.form[page] = Form::Page;
 }
 

@@ -1,5 +1,5 @@
 // What a checker remembers about each byte of global memory: who touched it. Pages that are touched alike take one
-// cell, and so do blocks of pages.
+// cell, and so do blocks of pages; pages that are not take one for each line, word or byte, as their accesses need.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ static_assert(sizeof(ShadowCell) == 16);
 
 class Shadow {
  public:
-  static constexpr uint64_t kPage = 256, kBlock = 4096;  ///< bytes that one cell can stand for
-  static constexpr uint64_t kPagesOfChunk = 256, kPagesOfBlock = kBlock / kPage;
+  static constexpr uint64_t kLine = 32, kPage = 256, kBlock = 4096;  ///< bytes that one cell can stand for
+  static constexpr uint64_t kPagesOfChunk = 256, kPagesOfBlock = kBlock / kPage, kLinesOfPage = kPage / kLine;
   static constexpr uint64_t kChunk = kPage * kPagesOfChunk;
 
   /// @param shared  several threads call update(): each chunk is locked while its cells change
@@ -65,13 +65,18 @@ class Shadow {
     if (end > tables_[allocation].size) return;
     ShadowCell known, answer;
     bool asked = false;
-    const auto step = [&](ShadowCell& c, uint64_t where) {
-      if (!asked || !(c == known)) {
-        known = c;
-        answer = next(c, base + where);
-        asked = true;
+    // `n` cells, each of `size` bytes from `where` on.
+    const auto step = [&](ShadowCell* cells, size_t n, uint64_t where, uint64_t size) {
+      for (size_t k = 0; k < n;) {
+        if (!asked || !(cells[k] == known)) {
+          known = cells[k];
+          answer = next(known, base + where + k * size);
+          asked = true;
+        }
+        do {
+          cells[k++] = answer;
+        } while (k < n && cells[k] == known);
       }
-      c = answer;
     };
     while (at < end) {
       Chunk& chunk = chunk_at(allocation, at / kChunk);
@@ -82,7 +87,7 @@ class Shadow {
         const size_t block = static_cast<size_t>(at / kBlock % (kChunk / kBlock));
         if (!chunk.split[block]) {
           if (at % kBlock == 0 && stop - at >= kBlock) {
-            step(chunk.blocks[block], at);
+            step(&chunk.blocks[block], 1, at, kBlock);
             at += kBlock;
             continue;
           }
@@ -95,35 +100,37 @@ class Shadow {
           // The common case: pages one after the other.
           const size_t last = std::min((block + 1) * kPagesOfBlock, number + static_cast<size_t>((stop - at) / kPage));
           size_t k = number;
-          for (; k < last && chunk.form[k] == Form::Page; ++k) step(chunk.pages[k], at + (k - number) * kPage);
+          while (k < last && chunk.form[k] == Form::Page) ++k;
+          step(&chunk.pages[number], k - number, at, kPage);
           at += (k - number) * kPage;
           if (k == (block + 1) * kPagesOfBlock) join(chunk, block);
           continue;
-        } else {
-          ShadowCell* cells = unfold(chunk, number, (at | until) % 4 != 0);
-          const unsigned shift = chunk.form[number] == Form::Bytes ? 0 : 2;
-          bool alike = whole;
-          for (uint64_t b = (at - page) >> shift; b < (until - page) >> shift; ++b) {
-            step(cells[b], page + (b << shift));
-            alike = alike && cells[b] == cells[0];
-          }
-          if (alike) fold(chunk, number);
         }
+        const Cells part =
+            chunk.form[number] == Form::Lines && (at | until) % kLine == 0 ? lines_of(chunk, number) : unfold(chunk, number, at | until);
+        const uint64_t first = (at - page) >> part.shift;
+        step(part.cells + first, ((until - page) >> part.shift) - first, at, uint64_t{1} << part.shift);
+        if (whole && std::all_of(part.cells, part.cells + (kPage >> part.shift), [&](const ShadowCell& c) { return c == part.cells[0]; }))
+          fold(chunk, number, part.cells[0]);
         at = until;
       }
     }
   }
 
  private:
-  enum class Form : uint8_t { Page, Words, Bytes };  // what a cell stands for
-  using Cells = std::array<std::unique_ptr<ShadowCell[]>, kPagesOfChunk>;
+  enum class Form : uint8_t { Page, Lines, Words, Bytes };  // what a cell stands for
   struct Chunk {
     std::mutex mutex;
     std::array<bool, kPagesOfChunk / kPagesOfBlock> split{};
     std::array<ShadowCell, kPagesOfChunk / kPagesOfBlock> blocks;  // of every byte of a block that is not split
     std::array<Form, kPagesOfChunk> form{};
     std::array<ShadowCell, kPagesOfChunk> pages;  // of every byte of a page, in Form::Page
-    std::unique_ptr<Cells> cells;                 // of the other pages
+    std::unique_ptr<std::array<ShadowCell, kPagesOfChunk * kLinesOfPage>> lines;           // of pages in Form::Lines
+    std::unique_ptr<std::array<std::unique_ptr<ShadowCell[]>, kPagesOfChunk>> small_cells;  // of pages in Form::Words and Form::Bytes
+  };
+  struct Cells {  // of one page
+    ShadowCell* cells;
+    unsigned shift;  // one stands for 2^shift bytes
   };
   struct Table {
     uint64_t size = 0;
@@ -131,9 +138,15 @@ class Shadow {
     size_t count = 0;
     std::vector<std::unique_ptr<Chunk>> owned;
   };
-  Chunk& chunk_at(size_t allocation, uint64_t index);
-  static ShadowCell* unfold(Chunk& chunk, size_t page, bool bytes);
-  static void fold(Chunk& chunk, size_t page);
+  Chunk& chunk_at(size_t allocation, uint64_t index) {
+    Chunk* c = tables_[allocation].chunks[index].load(std::memory_order_acquire);
+    return c ? *c : make_chunk(allocation, index);
+  }
+  Chunk& make_chunk(size_t allocation, uint64_t index);
+  static Cells lines_of(Chunk& chunk, size_t page) { return {&(*chunk.lines)[page * kLinesOfPage], 5}; }
+  /// The cells of a page for an access; `ends` has the bits of its first address and of the one behind it.
+  static Cells unfold(Chunk& chunk, size_t page, uint64_t ends);
+  static void fold(Chunk& chunk, size_t page, const ShadowCell& cell);
   static void split(Chunk& chunk, size_t block);
   static void join(Chunk& chunk, size_t block);
 

@@ -15,6 +15,8 @@ class UndefCheck : public CheckPart {
     for (InstId i = 0; i < f.insts.size(); ++i) {
       find_uses(i);
       makes_.push_back(flow_.makes(i));
+      const auto& op = facts.op(i);
+      outside_.push_back(op.loaded != kNone && op.view != kNone && facts.type(op.view).padding == kNone ? mark_of(i, Origin::OutsideArray) : 0);
     }
   }
 
@@ -24,12 +26,14 @@ class UndefCheck : public CheckPart {
   }
   unsigned wants(InstId i) const override {
     if (facts.op(i).in_body) return kNever;
-    if (facts.op(i).memory) return facts.op(i).loaded != kNone ? kBefore | kAfter : kBefore;
-    if (!use_[i].empty()) return kBefore;
+    const auto& op = facts.op(i);
+    if (op.memory) return op.loaded == kNone ? kBeforeAwake : kBefore | kAfter;
     const bool flows = f.insts[i].result_count > 0 && f.insts[i].operand_count > 0 && facts.is_tile(f.result(i)) &&
                        facts.is_tile(f.operands(i)[0]);
-    return flows ? kBefore : kNever;
+    if (makes_[i] && !op.control) return kBefore;
+    return flows || !use_[i].empty() ? kBeforeAwake : kNever;
   }
+  [[nodiscard]] const size_t* awake(unsigned worker) const override { return &workers_[worker].marked; }
   void silent(Exec& x, InstId i) override {
     if (workers_[x.worker].marked != 0) flow(x, i);
   }
@@ -37,26 +41,20 @@ class UndefCheck : public CheckPart {
   void before(Exec& x, const Step& s) override {
     Worker& w = workers_[x.worker];
     const auto& op = facts.op(s.inst);
-    if (w.marked == 0) {  // the usual case: nothing is unspecified
-      if (op.memory) {
-        begin_load(x, s.inst);
-      } else if (makes_[s.inst] && !op.control) {
-        flow(x, s.inst);
-      }
-      return;
+    if (w.marked != 0) {
+      for (const Use& u : use_[s.inst])
+        if (const Marks& m = w.values[u.value])
+          for (size_t e = 0; e < m->size(); ++e)
+            if ((*m)[e]) {
+              report(x, s.inst, u.what, u.value, e, (*m)[e]);
+              break;
+            }
     }
-    for (const Use& u : use_[s.inst])
-      if (const Marks& m = w.values[u.value])
-        for (size_t e = 0; e < m->size(); ++e)
-          if ((*m)[e]) {
-            report(x, s.inst, u.what, u.value, e, (*m)[e]);
-            break;
-          }
-    if (!op.memory) {
-      if (!op.control) flow(x, s.inst);
-      return;
+    if (op.memory) {
+      begin_load(x, s.inst);
+    } else if (!op.control) {
+      flow(x, s.inst);
     }
-    begin_load(x, s.inst);
   }
   [[nodiscard]] bool watches_memory() const override { return true; }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
@@ -68,10 +66,10 @@ class UndefCheck : public CheckPart {
   }
   void after(Exec& x, const Step& s) override {
     const auto& op = facts.op(s.inst);
-    if (op.loaded == kNone) return;
     Worker& w = workers_[x.worker];
     if (w.outside && w.covered < facts.count(op.loaded) && w.marks.empty())
       w.marks.assign(facts.count(op.loaded), w.outside);
+    if (w.marked == 0 && w.marks.empty()) return;
     w.set(op.loaded, w.marks.empty() ? nullptr : std::make_shared<const std::vector<Mark>>(std::move(w.marks)));
     w.marks.clear();
   }
@@ -182,13 +180,12 @@ class UndefCheck : public CheckPart {
     w.marks.clear();
     w.outside = 0;
     w.covered = 0;
-    if (op.loaded == kNone) return;
-    const size_t n = facts.count(op.loaded);
     if (op.view != kNone) {
-      if (facts.type(op.view).padding == kNone) w.outside = mark_of(i, Origin::OutsideArray);
+      w.outside = outside_[i];
       return;
     }
-    if (op.mask == kNone) return;
+    if (op.mask == kNone || op.loaded == kNone) return;
+    const size_t n = facts.count(op.loaded);
     const bool atomic = op.writes;
     // A compare and swap gives masked elements the value to compare with.
     if (f.insts[i].op == Opcode::AtomicCASTko || (op.padding != kNone && !w.values[op.padding])) return;
@@ -237,6 +234,7 @@ class UndefCheck : public CheckPart {
   const bool stop_;
   std::vector<std::vector<Use>> use_;  // by instruction
   std::vector<uint8_t> makes_;         // by instruction: unspecified elements out of specified ones
+  std::vector<Mark> outside_;          // by instruction: of elements outside the array that it loads from, 0 for none
   std::vector<Worker> workers_;
 };
 

@@ -46,15 +46,17 @@ Flow Exec::run_steps(uint32_t begin, uint32_t end) {
       return trap(Code::L0104, s, "the block took more than " + std::to_string(launch.options->fuel) + " steps", "raise --fuel if the loop is meant to be this long");
     }
     if ((fuel_left & kPollMask) == 0 && launch.options->cancel && launch.options->cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
-    if constexpr (kObserved)
-    {
-      for (Observer* o : launch.options->observers) o->before(*this, s);
+    const unsigned told = told_ ? told_[i] : Observer::kTellBefore | Observer::kTellAfter;
+    if constexpr (kObserved) {
+      if (told & Observer::kTellBefore)
+        for (Observer* o : launch.options->observers) o->before(*this, s);
       if (launch.stop.load(std::memory_order_relaxed)) return Flow::Trap;
     }
     const Flow flow = s.fn(*this, s);
     if (flow != Flow::Next) return flow;
     if constexpr (kObserved)
-      for (Observer* o : launch.options->observers) o->after(*this, s);
+      if (told & Observer::kTellAfter)
+        for (Observer* o : launch.options->observers) o->after(*this, s);
     i = s.next;
   }
   return Flow::Next;

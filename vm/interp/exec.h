@@ -89,7 +89,8 @@ class Exec {
  public:
   Exec(Launch& launch, std::byte* storage, std::byte* scratch, std::span<const uint64_t> allocas)
       : launch(launch), plan(*launch.plan), memory(*launch.memory), scratch(scratch), allocas(allocas),
-        observed(!launch.options->observers.empty()), storage_(storage), constants_(launch.plan->constants_.data()) {}
+        observed(!launch.options->observers.empty()), told_(launch.options->observers.size() == 1 ? launch.options->observers[0]->told() : nullptr),
+        storage_(storage), constants_(launch.plan->constants_.data()) {}
 
   template <class T = void>
   [[nodiscard]] T* at(Slot s) const {
@@ -148,6 +149,7 @@ class Exec {
  private:
   template <bool kObserved>
   Flow run_steps(uint32_t begin, uint32_t end);
+  const uint8_t* told_;                   ///< of the only observer
   std::byte* storage_;
   const std::byte* constants_;
   uint64_t last_block_ = 0;

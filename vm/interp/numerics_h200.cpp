@@ -1,4 +1,4 @@
-// NaN patterns of f64 arithmetic, on top of the exact kernels.
+// Which kernels follow an H200; NaN patterns of f64 arithmetic, on top of the exact kernels.
 #include "vm/interp/numerics_h200.h"
 
 #include <algorithm>
@@ -66,8 +66,8 @@ ElementwiseFn f64_with_nan(Opcode op, Rounding r) {
 
 ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m, Numerics numerics) {
   const ElementwiseFn exact = find_elementwise(op, in, out, m);
-  if (!exact || numerics == Numerics::Exact || in != ElementType::F64 || out != ElementType::F64) return exact;
-  const ElementwiseFn other = f64_with_nan(op, m.rounding);
+  if (!exact || numerics == Numerics::Exact || in != out) return exact;
+  const ElementwiseFn other = in == ElementType::F64 ? f64_with_nan(op, m.rounding) : find_unit_function(op, in, m);
   return other ? other : exact;
 }
 

@@ -8,6 +8,9 @@ namespace tile {
 /// As find_elementwise(), following `numerics`.
 [[nodiscard]] ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m, Numerics numerics);
 
+/// The kernel of a legal operation that is one instruction of the function unit with multiplications around it, else nullptr.
+[[nodiscard]] ElementwiseFn find_unit_function(Opcode op, ElementType e, const Modifiers& m);
+
 /// The kernel that adds in atomics.
 [[nodiscard]] ElementwiseFn find_atomic_add(ElementType e, Numerics numerics);
 

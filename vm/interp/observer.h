@@ -28,6 +28,9 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void launch_begin(const Launch&) {}
+  enum Told : uint8_t { kTellBefore = 1, kTellAfter = 2 };
+  /// For each step of the launch that has begun, which of before() and after() are of use; nullptr: both, for all of them.
+  [[nodiscard]] virtual const uint8_t* told() const { return nullptr; }
   virtual void launch_end(const Launch&) {}
   // The following may come from several workers at once, each for its own block.
   virtual void block_begin(Exec&) {}

@@ -241,7 +241,8 @@ bool ViewAccess::load(Exec& x, const Step& s) const {
   const size_t size = info(element).storage;
   Box box;
   locate(x, view, box);
-  bool full = !box.empty && std::equal(tile.begin(), tile.end(), box.valid);
+  bool full = !box.empty;
+  for (size_t k = 0; k < rank && full; ++k) full = box.valid[k] == tile[k];
   if (full && sparse < rank) {
     int64_t inside = 0;
     sparse_rows(x, view, 0, static_cast<size_t>(tile[sparse]), [&](size_t, size_t) { ++inside; });
