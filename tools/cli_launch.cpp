@@ -413,6 +413,8 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
       j["seconds"] = out.stats.seconds;
       j["threads"] = out.stats.threads;
       j["storage_bytes"] = out.stats.storage_bytes;
+      if (settings.phases)
+        for (const auto& [name, seconds] : *settings.phases) j["phases"][name] = seconds;
     }
     j["checks"] = out.checks;
     j["prints"] = out.prints;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/cli_check.h"
@@ -35,6 +36,7 @@ struct LaunchSettings {
   /// Makes the machine and says its name; the interpreter where it is empty.
   std::function<Result<std::unique_ptr<Device>>(std::shared_ptr<const ValidModule>, std::string& name, Diagnostics&)> make_device;
   bool both = false;           ///< run on the interpreter too and compare
+  std::shared_ptr<std::vector<std::pair<std::string, double>>> phases;  ///< of the first launch on a GPU, once it was made; may be null
 };
 
 /// Runs the job's launch. Kernel prints go to standard output, or into the report with --json.

@@ -142,12 +142,17 @@ int finish_gpu(const CLI::App& app, GpuSettings& s, LaunchSettings& launch, cons
     return kOk;
   }
   launch.both = s.both;
-  launch.make_device = [s, common](std::shared_ptr<const ValidModule> module, std::string& name, Diagnostics& diags) -> Result<std::unique_ptr<Device>> {
+  launch.phases = std::make_shared<std::vector<std::pair<std::string, double>>>();
+  launch.make_device = [s, common, phases = launch.phases](std::shared_ptr<const ValidModule> module, std::string& name, Diagnostics& diags) -> Result<std::unique_ptr<Device>> {
     if (s.emulate()) {
       name = "emulation of " + (s.target.empty() ? std::string("sm_90a") : s.target);
       return make_emulated_device(module, gpu_options(s, module, common), diags);
     }
-    auto device = make_gpu_device(module, gpu_options(s, module, common), diags);
+    GpuOptions options = gpu_options(s, module, common);
+    options.launched = [phases](const std::vector<std::pair<std::string, double>>& of_launch) {
+      if (phases->empty()) *phases = of_launch;
+    };
+    auto device = make_gpu_device(module, std::move(options), diags);
     if (!device) return Failed;
     name = (*device)->facts().name;
     return std::unique_ptr<Device>(*std::move(device));

@@ -2,10 +2,12 @@
 #include "backend/device/device_gpu.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "backend/device/launch_data.h"
 #include "backend/cuda/tensor_map.h"
@@ -30,10 +32,32 @@ uint32_t bytes_of(ElementType e) {
 
 }  // namespace
 
+/// What a launch spends its time on. A phase that comes again adds to the first.
+class Phases {
+ public:
+  void end(const char* name) {
+    const auto now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    begin_ = now;
+    const auto at = std::find_if(all_.begin(), all_.end(), [&](const auto& p) { return p.first == name; });
+    if (at == all_.end())
+      all_.emplace_back(name, seconds);
+    else
+      at->second += seconds;
+  }
+  void begin() { begin_ = Clock::now(); }
+  [[nodiscard]] std::vector<std::pair<std::string, double>> take() { return std::exchange(all_, {}); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+  std::vector<std::pair<std::string, double>> all_;
+};
+
 class GpuDeviceImpl : public GpuDevice {
  public:
-  GpuDeviceImpl(std::shared_ptr<const ValidModule> module, GpuOptions options, std::shared_ptr<Gpu> gpu, std::unique_ptr<cuda::Linker> linker, cuda::Cache cache)
-      : module_(std::move(module)), options_(std::move(options)), gpu_(std::move(gpu)), linker_(std::move(linker)), cache_(std::move(cache)) {}
+  GpuDeviceImpl(std::shared_ptr<const ValidModule> module, GpuOptions options, std::shared_ptr<Gpu> gpu, std::unique_ptr<cuda::Linker> linker, cuda::Cache cache, Phases phases)
+      : module_(std::move(module)), options_(std::move(options)), gpu_(std::move(gpu)), linker_(std::move(linker)), cache_(std::move(cache)), phases_(std::move(phases)) {}
 
   /// Globals live as long as the device, so that they keep their values between launches.
   [[nodiscard]] Status load(Diagnostics& diags) {
@@ -48,6 +72,7 @@ class GpuDeviceImpl : public GpuDevice {
       if (!memory || !gpu_->upload(*memory, g.data, g.size, diags)) return Failed;
       globals_.push_back(*std::move(memory));
     }
+    phases_.end("memory");
     return {};
   }
 
@@ -60,16 +85,20 @@ class GpuDeviceImpl : public GpuDevice {
   }
 
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
+    phases_.begin();
     const auto way = way_of(entry, grid, diags);
     if (!way) return Failed;
+    phases_.end("plan");
     const bool linear = *way != GridWay::Program;
     std::vector<DeviceMemory> buffers;
     if (!gpu_->enter(diags) || !upload(entry, args, buffers, diags)) return Failed;
+    phases_.end("memory");
     DeviceMemory maps, local;
     const auto ready = prepare_for(entry, args, buffers, maps, *way, diags);
     if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
     const auto parts = parts_of(grid, *way, **ready, diags);
     if (!parts) return Failed;
+    phases_.end("memory");
     const auto box = mailbox_bytes();
     reset_mailbox(box);
     Diagnostics faults;
@@ -92,10 +121,14 @@ class GpuDeviceImpl : public GpuDevice {
       (void)diags.error(std::move(placed));
     }
     if (!seconds) return Failed;
+    phases_.end("launch");
     if (!download(args, buffers, diags)) return Failed;
+    phases_.end("results");
     RunStats stats;
     stats.blocks = uint64_t{grid[0]} * grid[1] * grid[2];
     stats.seconds = *seconds;
+    const auto phases = phases_.take();
+    if (options_.launched) options_.launched(phases);
     if (options.progress) options.progress(stats.blocks, stats.blocks);
     return stats;
   }
@@ -148,8 +181,10 @@ class GpuDeviceImpl : public GpuDevice {
     choose_ways(way, bulk, options.compile.plan);
     auto needs = launch_needs(*module_, entry, options.compile, diags);
     if (!needs) return Failed;
+    phases_.end("plan");
     auto built = build_kernel(*module_, entry, options, *linker_, cache_, diags);
     if (!built) return Failed;
+    phases_.end(built->use == cuda::CacheUse::Hit ? "cache" : "compile");
     auto ready = std::make_unique<Ready>();
     ready->built = *std::move(built);
     ready->maps = std::move(needs->maps);
@@ -158,6 +193,7 @@ class GpuDeviceImpl : public GpuDevice {
     auto loaded = gpu_->load(ready->built.kernel.cubin, ready->built.kernel.symbol, ready->built.kernel.shared_bytes, diags);
     if (!loaded) return Failed;
     ready->loaded = *std::move(loaded);
+    phases_.end("load");
     if (auto& k = ready->built.kernel; k.cluster > 1 && !ready->loaded.holds_cluster(k.cluster, k.threads, k.shared_bytes)) {
       diags.warn((**module_).place(entry), gpu_->facts().name + " cannot hold " + std::to_string(k.cluster) + " blocks of the kernel as a cluster; it is launched without clusters");
       k.cluster = 1;
@@ -263,6 +299,7 @@ class GpuDeviceImpl : public GpuDevice {
   std::shared_ptr<Gpu> gpu_;
   std::unique_ptr<cuda::Linker> linker_;
   cuda::Cache cache_;
+  Phases phases_;
   cuda::SharedMemory mailbox_;
   std::vector<DeviceMemory> globals_;
   std::map<std::tuple<const Function*, BulkWay, GridWay>, std::unique_ptr<Ready>> ready_;
@@ -419,8 +456,12 @@ double Timing::quantile(double q) const {
 double Timing::median() const { return quantile(0.5); }
 
 Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidModule> module, GpuOptions options, Diagnostics& diags) {
+  Phases phases;
+  if (!cuda::Driver::load(diags)) return Failed;
+  phases.end("driver");
   auto gpu = options.current_context ? Gpu::of_current_context(diags) : Gpu::open(diags, options.ordinal);
   if (!gpu) return Failed;
+  phases.end("context");
   const cuda::DeviceFacts& facts = (*gpu)->facts();
   std::string& target = options.build.compile.target;
   if (target.empty()) {
@@ -435,7 +476,8 @@ Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidMo
   cuda::Cache cache = cuda::Cache::standard(diags);
   auto linker = choose_linker(&(*gpu)->driver(), facts.sm, diags, options.build.cache ? cache.root() : std::string());
   if (!linker) return Failed;
-  auto device = std::make_unique<GpuDeviceImpl>(std::move(module), std::move(options), *gpu, *std::move(linker), std::move(cache));
+  phases.end("assembler");
+  auto device = std::make_unique<GpuDeviceImpl>(std::move(module), std::move(options), *gpu, *std::move(linker), std::move(cache), std::move(phases));
   if (!device->load(diags)) return Failed;
   return std::unique_ptr<GpuDevice>(std::move(device));
 }

@@ -4,7 +4,9 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/launch.h"
@@ -22,6 +24,8 @@ struct GpuOptions {
   std::string emulate_policy = "random";  ///< or "early", "late"
   /// Told of every entry that was built, before its first launch. May be empty.
   std::function<void(const Function&, const BuiltKernel&)> built;
+  /// Told after every launch of a GPU what it spent its time on: names and seconds, in order. The first launch's begin with the driver. May be empty.
+  std::function<void(const std::vector<std::pair<std::string, double>>&)> launched;
 };
 
 struct BenchOptions {

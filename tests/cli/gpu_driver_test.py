@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 TILEVM = os.environ.get("TILEVM", "tilevm")
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "."))
@@ -327,6 +328,14 @@ def with_gpu_part(folder):
     expect("both, emulated", run(launch[:-1] + ["--gpu=emulate", "--both"], folder), 0, None, "agree")
     result = run(launch + ["--json"], folder)
     check("json", result.returncode == 0 and json.loads(result.stdout)["device"] == "Fake GPU", result.stdout)
+    # What a launch spent its time on: compiled by the first, found by the second.
+    for cache, made in ("phases", "compile"), ("phases", "cache"):
+        begun = time.monotonic()
+        result = run(launch + ["--json", "--repeat", "2"], folder, TILEVM_CACHE=folder / cache)
+        took, phases = time.monotonic() - begun, json.loads(result.stdout)["phases"]
+        check(f"phases, {made}", list(phases) == ["driver", "context", "assembler", "memory", "plan", made, "load", "launch", "results"], phases)
+        check(f"phases, {made}: their sum", all(s >= 0 for s in phases.values()) and 0 < sum(phases.values()) < took, (phases, took))
+    check("phases of the interpreter", "phases" not in json.loads(run([*launch[:-1], "--json"], folder).stdout), "")
 
     # Facts.
     result = run(["devices", "--json"], folder)
