@@ -25,7 +25,7 @@ double expected_microseconds(const ProductGrid& g, unsigned multiprocessors) {
   const double waves = std::ceil(static_cast<double>(g.tiles) / std::max(1u, multiprocessors));
   const double blocks = waves * g.k_blocks * area / efficiency(g.rows, g.columns);
   const double products = blocks * (blocks * kBlock > kLong ? kLongBlock : kBlock);
-  const double stores = g.overlapped ? 0 : std::max(0.0, waves - 1) * kStore * area;
+  const double stores = g.overlapped && area <= 0.5 ? 0 : std::max(0.0, waves - 1) * kStore * area;
   return kLaunch + kEnds * std::sqrt(area) + products + stores + (g.wide_result ? kWideStore * waves * area : 0);
 }
 
@@ -72,6 +72,7 @@ std::optional<ProductGrid> product_grid(const Module& m, const Function& f, cons
   out.tiles = uint64_t{blocks[0]} * blocks[1] * blocks[2];
   const double depth = flops / (2.0 * static_cast<double>(out.tiles) * out.rows * out.columns);
   out.k_blocks = depth * info(e).bits / (8 * 128);
+  out.overlapped = info(e).bits == 16;  // others take an operand from registers where it lies across
   for (InstId i = 0; i < f.insts.size(); ++i)
     if (f.insts[i].op == Opcode::StoreViewTko) out.wide_result = out.wide_result || info(m.types.element_of(f.type(f.operands(i)[0]))).bits >= 32;
   return out.tiles > 0 && out.k_blocks > 0 ? std::optional(out) : std::nullopt;

@@ -15,7 +15,7 @@ struct ProductGrid {
   uint64_t tiles = 0;                  ///< of all blocks
   double k_blocks = 0;                 ///< of a tile: its depth in 128 bytes of an operand's row
   bool wide_result = false;            ///< elements of 32 bits are stored
-  bool overlapped = false;             ///< a tile is stored while the next one is computed
+  bool overlapped = false;             ///< a tile of at most 128 x 128 is stored while the next one is computed, as warpgroups in turn do it
 };
 
 /// Microseconds of a launch on a GPU of `multiprocessors`, clocks warm, L2 empty.

@@ -234,6 +234,7 @@ class StageCopy {
       // Computed anew in each trip: kept all through the loop, the masks and addresses of all copies would fill the registers of threads
       // that multiply, too.
       std::tie(row_, byte_) = split(team_.apart && whole ? team_.thread : x_.d.opaque(team_.thread));
+      if (some_) row_ = b_.CreateAnd(row_, x_.i32(o_.rows - 1));  // the others look rows up, too: such as there are
       sizes_.clear();
     }
     Value* to = b_.CreateAdd(stage, x_.i32(o_.offset));

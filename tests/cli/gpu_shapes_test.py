@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
@@ -52,6 +53,16 @@ def launch(row, *more, gaps=0, shapes=None):
         strides = f":strides({shape[1] + gaps},1)" if gaps else ""
         line += ["--arg", f"array:{element}[{','.join(map(str, shape))}]{strides}={generator}"]
     return line + list(more)
+
+
+def few_gathered(folder):
+    """Launches of products of gathered rows, of which there are fewer than threads that copy."""
+    for rows in 16, 32:
+        path = pathlib.Path(folder) / f"gathered_{rows}.tile"
+        path.write_text(shape_set.gathered("few", rows, 128, 16).text())
+        for target in "sm_90a", "sm_80":
+            arrays = [f"f16[{2 * rows},48]=randint(1,-2,3)", "f16[48,136]=randint(2,-2,3)", f"i32[{rows}]=randint(3,0,{2 * rows})", f"f16[{rows},136]=zeros"]
+            yield [TILEVM, str(path), "--gpu=emulate", "--both", "--target", target, "--grid", "1,2", *(w for a in arrays for w in ("--arg", f"array:{a}"))]
 
 
 def run(line):
@@ -127,7 +138,8 @@ def main():
         work.append(launch(rows[name], "--plan", "mma=sync"))
         work.append([w if w != "sm_90a" else "sm_80" for w in launch(rows[name])])
     problems = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as folder:
+        work += few_gathered(folder)
         for line, problem in zip(work, pool.map(run, work)):
             if problem:
                 problems.append(f"{' '.join(line)}: {problem}")

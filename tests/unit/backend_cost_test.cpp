@@ -4,6 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "assembler/assembler.h"
 
 using namespace tile;
 
@@ -47,4 +52,33 @@ TEST_CASE("waves that are nearly empty call for other tiles") {
   REQUIRE(large);
   CHECK(large->rows * large->columns == 128 * 256);
   CHECK(!better_tiles(grid(128, 256, 8192, 8192, 16384), 132));
+}
+
+TEST_CASE("the grid of a kernel with one product in one loop") {
+  const auto grid_of = [](const std::string& name, const std::array<uint32_t, 3>& blocks, double flops) {
+    std::ifstream file(std::filesystem::path(TILE_TEST_SOURCE_DIR) / "tools/bench/gpu/kernels" / (name + ".tile"));
+    std::stringstream text;
+    text << file.rdbuf();
+    Diagnostics diags;
+    auto module = parse_text(std::make_shared<const Source>(name, text.str()), diags);
+    REQUIRE(module);
+    return product_grid(*module, module->functions[0], blocks, flops);
+  };
+  const auto f16 = grid_of("mm_f16_128x256x64_c2_p0", {512, 1, 1}, 2.0 * 4096 * 4096 * 4096);
+  REQUIRE(f16);
+  CHECK(f16->rows == 128);
+  CHECK(f16->columns == 256);
+  CHECK(f16->tiles == 512);
+  CHECK(f16->k_blocks == 64);
+  CHECK(f16->overlapped);
+  CHECK(!f16->wide_result);
+  const auto i8 = grid_of("mm_i8_128x128x128_c1_p0", {1024, 1, 1}, 2.0 * 4096 * 4096 * 4096);
+  REQUIRE(i8);
+  CHECK(i8->k_blocks == 32);
+  CHECK(!i8->overlapped);
+  CHECK(i8->wide_result);
+  // A tile for each trip of a loop around it, a product more, or none.
+  CHECK(!grid_of("mm_f16_128x256x64_c2_p1", {132, 1, 1}, 2.0 * 4096 * 4096 * 4096));
+  CHECK(!grid_of("shapes/mm_of_mm", {32, 32, 1}, 2.0 * 4096 * 4096 * 4096));
+  CHECK(!grid_of("vadd_2048", {32, 1, 1}, 1e9));
 }
