@@ -86,16 +86,16 @@ class GpuDeviceImpl : public GpuDevice {
 
   [[nodiscard]] Result<RunStats> launch(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const RunOptions& options, Diagnostics& diags) override {
     phases_.begin();
-    const auto way = way_of(entry, grid, diags);
+    auto way = way_of(entry, grid, diags);
     if (!way) return Failed;
     phases_.end("plan");
-    const bool linear = *way != GridWay::Program;
     std::vector<DeviceMemory> buffers;
     if (!gpu_->enter(diags) || !upload(entry, args, buffers, diags)) return Failed;
     phases_.end("memory");
     DeviceMemory maps, local;
     const auto ready = prepare_for(entry, args, buffers, maps, *way, diags);
     if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
+    const bool linear = *way != GridWay::Program;
     const auto parts = parts_of(grid, *way, **ready, diags);
     if (!parts) return Failed;
     phases_.end("memory");
@@ -202,9 +202,17 @@ class GpuDeviceImpl : public GpuDevice {
   }
 
   /// The kernel for this launch, and its tensor maps in device memory: with as many bulk copies as the driver encodes maps for these arrays.
-  [[nodiscard]] Result<Ready*> prepare_for(const Function& entry, const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, DeviceMemory& maps, GridWay way,
+  /// @param way  how it should be launched; how it is: blocks do not loop where that pays with bulk copies only
+  [[nodiscard]] Result<Ready*> prepare_for(const Function& entry, const LaunchArguments& args, const std::vector<DeviceMemory>& buffers, DeviceMemory& maps, GridWay& way,
                                            Diagnostics& diags) {
     for (const BulkWay bulk : {BulkWay::All, BulkWay::Loads, BulkWay::None}) {
+      if (bulk == BulkWay::None && way == GridWay::Loop && !options_.build.compile.plan.contains("grid")) {
+        CompileOptions copies = options_.build.compile;
+        choose_ways(GridWay::Program, bulk, copies.plan);
+        const auto needs = launch_needs(*module_, entry, copies, diags);
+        if (!needs) return Failed;
+        if (!needs->loop_pays) way = GridWay::Program;
+      }
       auto ready = prepare(entry, diags, bulk, way);
       if (!ready || (*ready)->maps.empty()) return ready;
       std::vector<cuda::TensorMap> encoded((*ready)->maps.size());
@@ -310,10 +318,9 @@ class GpuDeviceImpl : public GpuDevice {
 };
 
 Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid& grid, LaunchArguments& args, const BenchOptions& options, Diagnostics& diags) {
-  const auto way = way_of(entry, grid, diags);
+  auto way = way_of(entry, grid, diags);
   if (!way) return Failed;
-  const bool linear = *way != GridWay::Program;
-  if (const auto all = launch_parts(grid, linear, diags); !all) {
+  if (const auto all = launch_parts(grid, *way != GridWay::Program, diags); !all) {
     return Failed;
   } else if (all->size() != 1 || (needs_linear_grid(grid) && !options.peer_cubin.empty())) {
     return diags.error(Code::E0808, Place{}, "this grid takes several launches, or one that the peer cannot have; times would not compare", "use a smaller grid");
@@ -323,6 +330,7 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   DeviceMemory maps, local;
   const auto ready = prepare_for(entry, args, buffers, maps, *way, diags);
   if (!ready || !allocate_local(entry, **ready, grid, local, diags)) return Failed;
+  const bool linear = *way != GridWay::Program;
   const auto parts = parts_of(grid, *way, **ready, diags);
   if (!parts) return Failed;
   const auto& ours = (*ready)->loaded;
@@ -416,12 +424,11 @@ Result<std::unique_ptr<PreparedLaunch>> GpuDeviceImpl::prepare_launch(const Func
   LaunchArguments args;  // every value is known, so there are no buffers
   for (size_t p = 0; p < params.size(); ++p) args.params.push_back({types[p].element, params[p], -1, 0});
   auto launch = std::make_unique<PreparedLaunch>();
-  const auto way = way_of(entry, grid, diags);
-  if (!way) return Failed;
-  const bool linear = *way != GridWay::Program;
-  if (!gpu_->enter(diags)) return Failed;
+  auto way = way_of(entry, grid, diags);
+  if (!way || !gpu_->enter(diags)) return Failed;
   const auto ready = prepare_for(entry, args, {}, launch->maps_, *way, diags);
   if (!ready || !allocate_local(entry, **ready, grid, launch->local_, diags)) return Failed;
+  const bool linear = *way != GridWay::Program;
   const auto parts = parts_of(grid, *way, **ready, diags);
   if (!parts) return Failed;
   auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);

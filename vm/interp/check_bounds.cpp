@@ -45,11 +45,17 @@ ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
   if (count == 0) return;
   std::vector<int64_t> at(a.shape.size(), 0);
   uint64_t position = static_cast<uint64_t>(a.offset);
+  // Neighbours along the last dimension go in at once.
+  const bool rows = !a.shape.empty() && a.strides.back() == 1;
+  const uint64_t row = rows ? static_cast<uint64_t>(a.shape.back()) : 1;
   for (;;) {
-    const uint64_t first = position * bits / 8, last = (position * bits + bits - 1) / 8;
-    for (uint64_t b = first; b <= last && b < bytes; ++b)
-      words_[static_cast<size_t>(b / 64)] |= uint64_t{1} << (b % 64);
-    size_t d = a.shape.size();
+    const uint64_t first = position * bits / 8, end = std::min(bytes, ((position + row) * bits + 7) / 8);
+    for (uint64_t b = first; b < end;) {
+      const uint64_t n = std::min(end - b, 64 - b % 64);
+      words_[static_cast<size_t>(b / 64)] |= (n == 64 ? ~uint64_t{0} : ((uint64_t{1} << n) - 1)) << (b % 64);
+      b += n;
+    }
+    size_t d = a.shape.size() - (rows ? 1 : 0);
     while (d-- > 0) {
       position += static_cast<uint64_t>(a.strides[d]);
       if (++at[d] < a.shape[d]) break;
@@ -66,11 +72,15 @@ class BoundsCheck : public CheckPart {
       : CheckPart(facts, findings), options_(options) {}
 
   void launch_begin(const Launch& launch) override {
-    sets_.clear();
     constant_.clear();
+    sets_.resize(options_.arrays.size());
+    sizes_.resize(options_.arrays.size());
     for (size_t a = 0; a < options_.arrays.size(); ++a) {
       const Memory::Allocation* in = launch.memory->find(Memory::base_of(a));
-      sets_.push_back(in && options_.arrays[a] ? ByteSet(*options_.arrays[a], in->size) : ByteSet());
+      const uint64_t size = in && options_.arrays[a] ? in->size : 0;
+      if (size == sizes_[a]) continue;  // as in the launch before
+      sets_[a] = size > 0 ? ByteSet(*options_.arrays[a], size) : ByteSet();
+      sizes_[a] = size;
     }
     for (size_t g = 0; g < launch.globals.size() && g < facts.module.globals.size(); ++g)
       if (facts.module.globals[g].constant) constant_.push_back(allocation_of(launch.globals[g]));
@@ -164,7 +174,8 @@ class BoundsCheck : public CheckPart {
   }
 
   const CheckOptions& options_;
-  std::vector<ByteSet> sets_;  // by allocation
+  std::vector<ByteSet> sets_;     // by allocation
+  std::vector<uint64_t> sizes_;   // of the allocations that `sets_` is about; 0 where it asks for nothing
   std::vector<size_t> constant_;
 };
 

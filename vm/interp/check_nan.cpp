@@ -7,8 +7,8 @@
 namespace tile {
 namespace {
 
-/// True if some element has all bits of `exponent` set: infinity or NaN. Those are the largest magnitudes: no branch, so
-/// that this runs as fast as memory is read.
+/// True if some element has a magnitude of `exponent` or more, the pattern of the smallest infinity or NaN: those are the
+/// largest magnitudes. No branch, so that this runs as fast as memory is read.
 template <class T>
 [[gnu::always_inline]] inline bool any_special_in(const std::byte* p, size_t n, T exponent) {
   using Signed = std::make_signed_t<T>;  // wider vectors compare signed numbers faster
@@ -56,12 +56,31 @@ bool any_special(const std::byte* p, size_t n, T exponent) {
   return any_special_plain(p, n, exponent);
 }
 
-bool any_special_decoded(ElementType e, const std::byte* p, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    const double v = decode(e, read_bits(p, info(e).storage, i));
-    if (!(v - v == 0)) return true;
+/// For types of one byte: whether each pattern is special, and whether any is.
+struct Patterns {
+  bool special[256] = {}, any = false;
+};
+Patterns patterns_of(ElementType e) {
+  Patterns out;
+  for (unsigned k = 0; k < 256; ++k) {
+    const double v = decode(e, k);
+    out.special[k] = !(v - v == 0);
+    out.any = out.any || out.special[k];
   }
-  return false;
+  return out;
+}
+bool any_special_byte(ElementType e, const std::byte* p, size_t n) {
+  static const std::vector<Patterns> all = [] {
+    std::vector<Patterns> out(kElementTypes);
+    for (size_t t = 0; t < kElementTypes; ++t)
+      if (info(static_cast<ElementType>(t)).is_float && info(static_cast<ElementType>(t)).storage == 1) out[t] = patterns_of(static_cast<ElementType>(t));
+    return out;
+  }();
+  const Patterns& known = all[static_cast<size_t>(e)];
+  if (!known.any) return false;
+  bool found = false;
+  for (size_t i = 0; i < n; ++i) found |= known.special[static_cast<uint8_t>(p[i])];
+  return found;
 }
 
 bool any_special(ElementType e, const std::byte* p, size_t n) {
@@ -75,8 +94,12 @@ bool any_special(ElementType e, const std::byte* p, size_t n) {
       return any_special<uint16_t>(p, n, 0x7C00u);
     case ElementType::BF16:
       return any_special<uint16_t>(p, n, 0x7F80u);
+    case ElementType::F8E5M2:
+      return any_special<uint8_t>(p, n, 0x7C);
+    case ElementType::F8E4M3FN:
+      return any_special<uint8_t>(p, n, 0x7F);
     default:
-      return any_special_decoded(e, p, n);
+      return any_special_byte(e, p, n);
   }
 }
 
