@@ -60,7 +60,7 @@ class GpuDeviceImpl : public GpuDevice {
 
   /// Globals live as long as the device, so that they keep their values between launches.
   [[nodiscard]] Status load(Diagnostics& diags) {
-    auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);
+    auto box = gpu_->allocate_shared(mailbox_size(**module_), diags);
     if (!box) return Failed;
     mailbox_ = *std::move(box);
     Memory owner;
@@ -405,7 +405,7 @@ Result<std::unique_ptr<PreparedLaunch>> GpuDeviceImpl::prepare_launch(const Func
   if (!ready || !allocate_local(entry, **ready, grid, launch->local_, diags)) return Failed;
   const auto parts = parts_of(grid, *way, **ready, diags);
   if (!parts) return Failed;
-  auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);
+  auto box = gpu_->allocate_shared(mailbox_size(**module_), diags);
   if (!box) return Failed;
   launch->mailbox_ = *std::move(box);
   reset_mailbox({launch->mailbox_.data(), launch->mailbox_.size()});
