@@ -61,7 +61,7 @@ class GpuDeviceImpl : public GpuDevice {
 
   /// Globals live as long as the device, so that they keep their values between launches.
   [[nodiscard]] Status load(Diagnostics& diags) {
-    auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);
+    auto box = gpu_->allocate_shared(mailbox_size(**module_), diags);
     if (!box) return Failed;
     mailbox_ = *std::move(box);
     Memory owner;
@@ -431,7 +431,7 @@ Result<std::unique_ptr<PreparedLaunch>> GpuDeviceImpl::prepare_launch(const Func
   const bool linear = *way != GridWay::Program;
   const auto parts = parts_of(grid, *way, **ready, diags);
   if (!parts) return Failed;
-  auto box = gpu_->allocate_shared(sizeof(Mailbox) + kPrintRingBytes, diags);
+  auto box = gpu_->allocate_shared(mailbox_size(**module_), diags);
   if (!box) return Failed;
   launch->mailbox_ = *std::move(box);
   reset_mailbox({launch->mailbox_.data(), launch->mailbox_.size()});

@@ -40,6 +40,11 @@ std::string trap_words(Code code, const Module& module, const Function& entry, I
   return std::string(entry.def(inst).name) + ": " + code_info(code).meaning;
 }
 
+size_t mailbox_size(const Module& module) {
+  const auto prints = [](const Function& f) { return std::any_of(f.insts.begin(), f.insts.end(), [](const auto& i) { return i.op == Opcode::PrintTko; }); };
+  return sizeof(Mailbox) + (std::any_of(module.functions.begin(), module.functions.end(), prints) ? kPrintRingBytes : 0);
+}
+
 void reset_mailbox(std::span<std::byte> memory) {
   // Only what was written is cleared: the ring is large and mostly untouched.
   const auto ring = memory.subspan(sizeof(Mailbox));

@@ -15,6 +15,9 @@ namespace tile {
 /// Bytes of the ring behind the mailbox that a launch of ours gives its prints.
 inline constexpr uint32_t kPrintRingBytes = 4u << 20;
 
+/// Bytes of the mailbox with its ring. Without prints in the module there is no ring: pinned memory takes a driver longer than a small launch.
+[[nodiscard]] size_t mailbox_size(const Module& module);
+
 /// Makes the mailbox empty; `memory` is the struct with its ring, zero or as a launch left it.
 void reset_mailbox(std::span<std::byte> memory);
 
