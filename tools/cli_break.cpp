@@ -126,19 +126,27 @@ void Debugger::keep(const Exec& x, ValueId value) {
   workers_[x.worker].values[value].assign(p, p + size);
 }
 
-const Breakpoint* Debugger::hit(const Exec& x, const StepTable::Entry& e, InstId i) const {
-  for (const Breakpoint& b : breakpoints_) {
-    if (b.block) {
-      if (workers_[x.worker].block_start && std::equal(b.block->begin(), b.block->end(), x.block)) return &b;
-      continue;
-    }
+const Breakpoint* Debugger::hit(const Exec& x, const StepTable::Entry& e, InstId i) {
+  const Breakpoint* first = nullptr;
+  for (Breakpoint& b : breakpoints_) {
     const auto matches = [&](InstId k) {
       return b.line > 0 ? line_of(**module_, f_, k).line == b.line : f_.def(k).name == b.op;
     };
     // An operation without a step is reached with the one behind it.
-    if (matches(i) || std::any_of(e.silent.begin(), e.silent.end(), matches)) return &b;
+    const bool here = b.block ? workers_[x.worker].block_start && std::equal(b.block->begin(), b.block->end(), x.block)
+                              : matches(i) || std::any_of(e.silent.begin(), e.silent.end(), matches);
+    if (!here) continue;
+    b.reached = true;
+    if (!first) first = &b;
   }
-  return nullptr;
+  return first;
+}
+
+std::vector<std::string> Debugger::unreached() const {
+  std::vector<std::string> out;
+  for (const Breakpoint& b : breakpoints_)
+    if (!b.reached) out.push_back(b.text);
+  return out;
 }
 
 void Debugger::before(Exec& x, const Step& s) {

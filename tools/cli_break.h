@@ -20,6 +20,7 @@ struct Breakpoint {
   std::string op;                                ///< mnemonic, or empty
   uint32_t line = 0;                             ///< or 0
   std::optional<std::array<uint32_t, 3>> block;  ///< at its first operation
+  bool reached = false;                          ///< by some launch
 };
 /// Reads OP, LINE or @X[,Y[,Z]]. No value, and `why` says what is wrong, for anything else.
 [[nodiscard]] std::optional<Breakpoint> parse_breakpoint(const std::string& text, std::string& why);
@@ -32,6 +33,8 @@ class Debugger : public Observer {
  public:
   Debugger(std::shared_ptr<const ValidModule> module, const Function& entry, std::vector<Breakpoint> breakpoints);
 
+  /// Those where the launch never stopped.
+  [[nodiscard]] std::vector<std::string> unreached() const;
   void launch_begin(const Launch& launch) override;
   void block_begin(Exec& x) override;
   void before(Exec& x, const Step& s) override;
@@ -39,7 +42,7 @@ class Debugger : public Observer {
 
  private:
   enum class Mode { Run, Step, Next, Off };
-  [[nodiscard]] const Breakpoint* hit(const Exec& x, const StepTable::Entry& e, InstId i) const;
+  [[nodiscard]] const Breakpoint* hit(const Exec& x, const StepTable::Entry& e, InstId i);
   void keep(const Exec& x, ValueId value);
   void prompt(Exec& x, const StepTable::Entry& e, InstId i);
   void command(Exec& x, const std::string& line, const StepTable::Entry& e, InstId i, bool& again);

@@ -18,7 +18,7 @@ void add_check_options(CLI::App& app, CheckSettings& s) {
                  "What stands for unspecified elements: zero, nan, random; trap: the first use of one ends the launch")
       ->type_name("FILLING")
       ->capture_default_str();
-  app.add_option("--undef-seed", s.undef_seed, "Seed of --undef random")->type_name("N")->capture_default_str();
+  app.add_option("--undef-seed", s.undef_seed, "Seed of --undef random")->type_name("N")->check(whole_number())->capture_default_str();
   app.add_option(
          "--uninit", s.uninitialised,
          "The contents of this argument's array count as never written (by name or number from 0): for the check init, "

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "tools/cli_stop.h"
 #include "tools/cli_writer.h"
 #include "vm/base/numeric.h"
+#include "vm/runtime/atomic_file.h"
 #include "vm/codec/tilebc.h"
 #include "vm/ir/valid_module.h"
 #include "vm/runtime/atomic_file.h"
@@ -225,6 +227,32 @@ BundleOptions bundle_options(const RunOptions& o, const CheckSettings& c) {
   return {o.threads, o.fuel, o.max_storage, c.checks, c.undef, c.undef_seed, c.uninitialised, o.schedule, o.order, o.numerics};
 }
 
+/// Whether every output can be written, as far as that shows now, to a file of its own that is not the kernel. U0001, E0902.
+Status check_outputs(const Job& job, const LaunchSettings& s, Diagnostics& diags) {
+  std::vector<std::pair<std::string, std::string>> files;  // what it is, path
+  if (job.kernel != "-") files.emplace_back("the kernel", job.kernel_path());
+  const size_t inputs = files.size();
+  for (const OutSpec& o : job.outs) files.emplace_back("--out", path_in(job.base_dir, o.path));
+  const ObserveSettings& w = s.observe;
+  for (const auto& [name, path] : {std::pair{"--trace", &w.trace}, {"--profile", &w.profile}, {"--profile-trace", &w.profile_trace}, {"--access-map", &w.access_map}, {"--bundle", &w.bundle}})
+    if (!path->empty() && *path != "-") files.emplace_back(name, *path);
+  std::map<std::string, std::string> seen;  // by real path
+  for (size_t k = 0; k < files.size(); ++k) {
+    const auto& [name, path] = files[k];
+    if (k >= inputs && !can_write_file(path, diags)) return Failed;
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    if (error || (std::filesystem::exists(real, error) && !std::filesystem::is_regular_file(real, error))) continue;  // devices take everything
+    if (const auto [at, added] = seen.emplace(real.string(), name); !added) {
+      Place place;
+      place.file = s.program;
+      return diags.error(Code::U0001, place, name + " would write over " + (at->second == "the kernel" ? "the kernel" : "what " + at->second + " writes") + ": " + path,
+                         "give each output a file of its own");
+    }
+  }
+  return {};
+}
+
 void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const CommonOptions& common, Outcome& out) {
   auto input = prepare(job, bundle, s, common, out);
   if (!input) return;
@@ -260,6 +288,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
   std::vector<std::string> names;
   for (const ArgSpec& a : job.args) names.push_back(a.name);
+  if (!check_outputs(job, s, out.diags)) return;
   Watch watch(s.observe, {module, entry, job.grid, names, args});
   if (!watch.begin(options, out.diags)) return;
   const auto checker = begin_checks(s.checks, job, module, *args, options, out.diags);
@@ -305,7 +334,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   if (stop_reason() == StopReason::TimeLimit && !out.diags.has_errors())
     (void)out.diags.error(*time_limit_error(s.observe.time_limit, out.entry, ", " + blocks_text(out, job)).first_error());
   Diagnostics written;
-  (void)watch.end(written);
+  (void)watch.end(out.ran && !out.diags.has_errors() && stop_reason() == StopReason::None, written);
   if (writer && result) (void)writer->write(s.observe.bundle, &*result, written);
   if (bundle && result) compare_with_bundle(*bundle, *result, out);
   for (const Diagnostic& d : written.all()) (void)out.diags.error(d);

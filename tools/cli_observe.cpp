@@ -156,6 +156,7 @@ void add_observe_options(CLI::App& app, ObserveSettings& s) {
   app.add_option("--trace-line", s.trace_line,
                  "Trace this line only: of the text, or of the debug locations of bytecode")
       ->type_name("N")
+      ->check(whole_number(1, UINT32_MAX))
       ->group(group);
   app.add_flag("--profile{-}", s.profile,
                "Print time, bytes and arithmetic of operations and lines; --profile=FILE writes them as JSON too")
@@ -184,7 +185,7 @@ void add_observe_options(CLI::App& app, ObserveSettings& s) {
       ->group(group);
   app.add_option("--time-limit", s.time_limit, "Stop after so many seconds (exit 6); 0: no limit")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(CLI::Range(0.0, 1e9) & CLI::Validator([](const std::string& text) { return text.find_first_of("nN") == std::string::npos ? "" : text + " is no number of seconds"; }, ""))
       ->group(group);
 }
 
@@ -215,7 +216,14 @@ int check_observe_options(const ObserveSettings& s, const std::string& program, 
   return 0;
 }
 
+/// Knows whether a launch began.
+struct Beginning : Observer {
+  void launch_begin(const Launch&) override { begun = true; }
+  bool begun = false;
+};
+
 struct Watch::Parts {
+  Beginning beginning;
   LineFile trace_file;
   std::unique_ptr<Trace> trace;
   std::unique_ptr<Profile> profile;
@@ -273,14 +281,21 @@ Status Watch::begin(RunOptions& options, Diagnostics& diags) {
     p.profile = std::make_unique<Profile>(s.profile_trace.empty() ? 0 : kMaxEvents);
     options.observers.push_back(p.profile.get());
   }
+  if (p.map || p.profile) options.observers.insert(options.observers.begin(), &p.beginning);
   return {};
 }
 
-Status Watch::end(Diagnostics& diags) {
+Status Watch::end(bool whole, Diagnostics& diags) {
   const ObserveSettings& s = settings_;
   Parts& p = *parts_;
   bool ok = true;
   if (p.trace) ok = p.trace_file.finish(diags).ok() && ok;
+  Place entry;
+  entry.function = (*launch_.module)->str(launch_.entry->name);
+  if (whole && p.trace && !p.trace->wrote()) diags.warn(entry, "no operation is the one that --trace-block, --trace-op and --trace-line choose");
+  if (whole && p.debugger)
+    for (const std::string& place : p.debugger->unreached()) diags.warn(entry, "--break " + place + ": the launch did not come there");
+  if (!p.beginning.begun) return ok ? Status() : Status(Failed);
   const ProfileTitle title{std::string((*launch_.module)->str(launch_.entry->name)), launch_.grid};
   if (p.profile) {
     if (!s.profile.empty()) {

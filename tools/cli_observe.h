@@ -50,8 +50,9 @@ class Watch {
 
   /// Adds observers to the options, and changes threads and printing where an observer needs that. E0902.
   [[nodiscard]] Status begin(RunOptions& options, Diagnostics& diags);
-  /// Prints tables and writes files after the launch, also after one that failed. E0902.
-  [[nodiscard]] Status end(Diagnostics& diags);
+  /// Prints tables and writes files after the launch, also after one that failed, but not where none began. E0902.
+  /// @param whole  the launch came to its end: filters and breakpoints that met nothing are warned of
+  [[nodiscard]] Status end(bool whole, Diagnostics& diags);
 
  private:
   struct Parts;

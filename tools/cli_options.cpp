@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +45,16 @@ void read_early(int argc, const char* const* argv, CommonOptions& options) {
       if (arg.starts_with(std::string(name) + "=")) *to = arg.substr(arg.find('=') + 1);
     }
   }
+}
+
+/// The first option that was given with an empty value; empty if there is none.
+std::string empty_option(const CLI::App& app) {
+  for (const CLI::Option* o : app.get_options([](const CLI::Option* o) { return o->count() > 0 && !o->get_positional() && o->get_items_expected_min() > 0; }))
+    for (const std::string& value : o->results())
+      if (value.empty()) return o->get_name();
+  for (const CLI::App* command : app.get_subcommands())
+    if (std::string name = empty_option(*command); !name.empty()) return name;
+  return {};
 }
 
 }  // namespace
@@ -96,6 +107,19 @@ std::string build_version() {
   return build::kVersion;
 }
 
+CLI::Validator whole_number(uint64_t least, uint64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) -> std::string {
+        const bool hexadecimal = text.starts_with("0x");
+        const char *begin = text.data() + (hexadecimal ? 2 : 0), *end = text.data() + text.size();
+        uint64_t value = 0;
+        const auto [stop, error] = std::from_chars(begin, end, value, hexadecimal ? 16 : 10);
+        if (error == std::errc() && stop == end && value >= least && value <= most) return {};
+        return "'" + text + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
+      },
+      "");
+}
+
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options, int& status) {
   if (describing()) {
     take_description(app);
@@ -103,7 +127,10 @@ bool parse_command_line(CLI::App& app, int argc, const char* const* argv, Common
   }
   try {
     app.parse(argc, argv);
-    return true;
+    const std::string empty = empty_option(app);
+    if (empty.empty()) return true;
+    status = usage_error(app.get_name(), empty + ": the value is empty", options);
+    return false;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       status = app.exit(e);  // help or version, to standard output

@@ -1,6 +1,7 @@
 // What tileasm and tilevm have in common on the command line: shared options, reporting, exit status, version text.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -8,6 +9,7 @@
 
 namespace CLI {
 class App;
+class Validator;
 }
 
 namespace tile::cli {
@@ -37,7 +39,10 @@ int usage_error(const std::string& program, const std::string& message, const Co
 /// The version alone, "0.1.0".
 [[nodiscard]] std::string build_version();
 
-/// Parses the command line. True: go on. False: leave with `status` (help and version were printed, or an error was
+/// For options whose value is a number without sign: decimal or 0x and hexadecimal digits, `least` to 2^64 - 1 or what their type holds.
+[[nodiscard]] CLI::Validator whole_number(uint64_t least = 0, uint64_t most = UINT64_MAX);
+
+/// Parses the command line; no option takes an empty value. True: go on. False: leave with `status` (help and version were printed, or an error was
 /// reported).
 [[nodiscard]] bool parse_command_line(CLI::App& app, int argc, const char* const* argv, CommonOptions& options,
                                       int& status);

@@ -106,7 +106,7 @@ struct ReplayLine {
 void add_launch_options(CLI::App& app, Settings& s) {
   app.add_flag("--cpu", s.cpu, "Run on the exact reference interpreter (the default)");
   app.add_option("--threads", s.launch.threads, "Worker threads; 0: one for each core")->type_name("N")->check(CLI::Range(0u, kMaxJobThreads));
-  app.add_option("--fuel", s.launch.fuel, "Most steps of one block before the run is stopped (exit 6); 0: unlimited")->type_name("STEPS");
+  app.add_option("--fuel", s.launch.fuel, "Most steps of one block before the run is stopped (exit 6); 0: unlimited")->type_name("STEPS")->check(whole_number());
   app.add_option("--max-memory", s.max_memory, "Most memory that one block's tiles may take, such as 512M or 4G, and, where given, all arrays together (exit 6)")->type_name("SIZE")->capture_default_str();
   app.add_option("--repeat", s.launch.repeat, "Launch so many times and report the fastest")->type_name("N")->check(CLI::Range(1u, 1000000u));
   app.add_option("--show", s.launch.show, "Print the first elements of this argument's array afterwards (by name or number from 0)")->type_name("ARG");

@@ -329,7 +329,13 @@ int run_tool(const std::string& path, const std::vector<std::string>& arguments,
     posix_spawn_file_actions_adddup2(&actions, said_copy, 1);
     posix_spawn_file_actions_adddup2(&actions, said_copy, 2);
     for (size_t i = 0; i < copies.size(); ++i) posix_spawn_file_actions_adddup2(&actions, copies[i], static_cast<int>(3 + i));
-    error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
+    // ptxas touches megabytes of fresh memory; in large pages that takes a tenth of its time less.
+    std::vector<char*> environment;
+    for (char** e = environ; *e; ++e) environment.push_back(*e);
+    std::string tunables = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
+    if (memory_bytes == 0 && !variable("GLIBC_TUNABLES")) environment.push_back(tunables.data());
+    environment.push_back(nullptr);
+    error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environment.data());
     posix_spawn_file_actions_destroy(&actions);
   }
   for (const int fd : copies)

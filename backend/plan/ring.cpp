@@ -14,7 +14,8 @@ constexpr unsigned kMaxCopyStages = 4;           // of cp.async
 constexpr unsigned kMaxBox = 256;                // elements along each dimension of a bulk copy
 constexpr uint32_t kSingleStage = 32768;         // of products outside of loops in kernels without other rings
 
-/// Of a product's accumulator and its left operand, in a thread: the assembler spills where there are more (128 x 128 by one warpgroup has 192).
+/// Of a product's accumulator, its left operand and what else lives then, in a thread: the assembler spills where there are more (128 x 128 by one
+/// warpgroup has 192), and serialises all products (C7512).
 constexpr unsigned kSingleRegisters = 192;
 
 class RingFinder {
@@ -175,8 +176,10 @@ class RingFinder {
       if (ring.m_bits < 6 || ring.n_bits > 8) return fail(why, "the tile does not fit wgmma");
       ring.group_bits = groups ? *groups : alternate_ && ring.m_bits + ring.n_bits <= 14 ? 0 : ring.m_bits >= 7 ? 1 : 0;
       if (ring.m_bits < 6 + ring.group_bits) return fail(why, "there are rows for one warpgroup only");
-      if (ring.m_bits + ring.n_bits - 7 - ring.group_bits > 7 || single_registers(ring) > kSingleRegisters) return fail(why, "accumulator and left operand need more registers than there are");
+      if (ring.m_bits + ring.n_bits - 7 - ring.group_bits > 7) return fail(why, "the accumulator needs more than 128 registers a thread");
     }
+    if (single_registers(ring) + registers_across(mma, 7 + ring.group_bits) > (computes_much(ring) ? kSingleRegisters - 64 : kSingleRegisters))
+      return fail(why, "its operands and what is kept beside them need more registers than there are");
     // Pieces of K that a stage holds. Where K is contiguous, rows of 128 bytes stay whole.
     const unsigned all = ring.k_bits;
     const auto cut = [&](RingPlan::Operand& o, unsigned k_bits) {
@@ -313,6 +316,41 @@ class RingFinder {
       if (e == Effect::Write || e == Effect::ReadWrite || f_.def(i).regions != 0) return bad(why, "what follows the load of an operand comes before the product");
     }
     return true;
+  }
+
+  /// Registers of a thread, of 2^thread_bits, for tiles that are made before a product and read after it.
+  unsigned registers_across(InstId mma, unsigned thread_bits) const {
+    std::vector<bool> read(f_.value_types.size(), false);
+    for (InstId i = mma + 1; i < f_.insts.size(); ++i)
+      for (const ValueId v : f_.operands(i)) read[v] = true;
+    unsigned sum = 0;
+    for (InstId i = 0; i < mma; ++i) {
+      if (f_.insts[i].op == Opcode::Constant || f_.insts[i].op == Opcode::Iota || f_.insts[i].op == Opcode::Broadcast) continue;
+      for (uint32_t k = 0; k < f_.insts[i].result_count; ++k) {
+        const ValueId v = f_.result(i, k);
+        if (!read[v] || !m_.types.is_tile(f_.type(v))) continue;
+        const unsigned bits = element_bits(m_.types.shape_of(f_.type(v)));
+        if (bits > thread_bits) sum += 1u << (bits - thread_bits);
+      }
+    }
+    return sum;
+  }
+
+  /// Whether the left operand is computed by functions that need registers of their own, beside its f32.
+  bool computes_much(const RingPlan& ring) const {
+    if (!ring.a_registers) return false;
+    for (InstId i = 0; i < ring.mma; ++i) {
+      switch (f_.insts[i].op) {
+        case Opcode::FToF: case Opcode::AddF: case Opcode::SubF: case Opcode::MulF: case Opcode::Fma: case Opcode::MaxF: case Opcode::MinF: case Opcode::NegF:
+        case Opcode::AbsF: case Opcode::Select: case Opcode::CmpF:
+          continue;
+        default: break;
+      }
+      if (!is_elementwise(f_.insts[i].op)) continue;
+      const auto bits = element_bits(m_.types.shape_of(f_.type(f_.result(i))));
+      if (bits + 1 >= ring.m_bits + ring.k_bits && m_.types.element_of(f_.type(f_.result(i))) == ElementType::F32) return true;
+    }
+    return false;
   }
 
   /// In the loop at hand; anywhere for a product outside of loops.

@@ -277,17 +277,26 @@ void plan_stream_resources(const Module& m, const Function& f, const CompileOpti
       }
   plan.left_bytes = left_bytes;
   plan.last_blocks_first = options.choice("order") != "program" && last_blocks_are_longest(m, f, plan);
+  const std::string refill = options.choice("refill");
   for (auto& [loop, s] : plan.streams) {
     s.stages = std::clamp((limit - RingPlan::kFirstStage) / s.stage_bytes, 2u, RingPlan::kMaxStages);
     s.stages = forced_stages(options, s.stages);
-    s.refill_apart = options.choice("refill") == "apart" || options.choice("refill") == "next";
+    s.refill_apart = refill == "apart" || refill == "next";
     plan.ring_bytes = std::max(plan.ring_bytes, s.end());
     const bool room = (plan.roles || s.stages > 2) && late_demand <= (plan.roles ? 224 : 240);
     if (options.choice("rotate") == "off" || (options.choice("rotate") != "on" && (plan.blocks_per_sm == 2 || !room))) s.late_product = kNone;
   }
-  if (plan.roles || options.choice("refill") != "next") return;
+  if (plan.roles || !(refill.empty() || refill == "next")) return;
+  // Worth it where a loop follows: causal attention of (8, 16, 1024, 64) 305 instead of 293 TFLOP/s on an H200, with half as many keys in a tile 271
+  // instead of 267. One loop alone: 400 instead of 407, and 365 instead of 371.
+  bool follows = false;
   for (auto at = plan.streams.begin(); at != plan.streams.end(); ++at)
-    if (const auto behind = std::next(at); behind != plan.streams.end() && runs_on(m, f, def, at->second, behind->second)) at->second.next = behind->first;
+    if (const auto behind = std::next(at); behind != plan.streams.end() && runs_on(m, f, def, at->second, behind->second)) {
+      at->second.next = behind->first;
+      follows = true;
+    }
+  if (follows)
+    for (auto& [loop, s] : plan.streams) s.refill_apart = true;
 }
 
 }  // namespace tile

@@ -412,7 +412,7 @@ Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::Tar
 
 Result<Target> target_of(const CompileOptions& options, const Place& place, Diagnostics& diags) {
   static constexpr std::string_view kPlanKeys[] = {
-      "ahead", "alternate", "blocks", "clusters", "grid", "left", "mma", "order", "refill", "ring", "roles", "rotate", "single", "stages", "store", "tma", "together", "warps", "whole",
+      "ahead", "alternate", "blocks", "clusters", "grid", "left", "mma", "order", "refill", "ring", "roles", "rotate", "single", "stages", "store", "tma", "together", "unaligned", "warps", "whole",
   };
   for (const auto& [key, value] : options.plan) {
     if (std::find(std::begin(kPlanKeys), std::end(kPlanKeys), key) != std::end(kPlanKeys)) continue;

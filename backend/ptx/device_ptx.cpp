@@ -1,4 +1,6 @@
 // The device interface for real GPUs: NVPTX intrinsics where LLVM 19 has them, inline PTX elsewhere. No other file holds PTX.
+#include <algorithm>
+
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/Support/ErrorHandling.h>
@@ -310,49 +312,55 @@ class PtxDevice final : public DeviceOps, public HopperOps {
                        : d.kind == MmaKind::U8      ? Spelling{"s32.u8.u8", 32, false, false}
                        : d.kind == MmaKind::S8U8    ? Spelling{"s32.s8.u8", 32, false, false}
                                                     : Spelling{"s32.u8.s8", 32, false, false};
-    Type* type = accumulator_type(d.kind);
-    const std::string reg_text = type->isFloatTy() ? "f" : "r";
     const size_t n = d.registers();
-    std::string outs, constraints;
-    Values args;
-    for (size_t k = 0; k < n; ++k) {
-      outs += (k ? ", $" : "$") + std::to_string(k);
-      constraints += "=" + reg_text + ",";
-    }
-    size_t at = n;
+    // Products of one accumulator whose operands lie in shared memory become one statement: LLVM takes long for each of its registers.
+    if (!a.registers.empty() || run_.commit || !extends_run(d)) run_ = {};
+    const Products before = std::move(run_);
+    run_ = {};
+    std::string outs, text = before.text, inputs = before.inputs;
+    Values args = before.args;
+    for (size_t k = 0; k < n; ++k) outs += (k ? ", $" : "$") + std::to_string(k);
+    size_t at = n + args.size();
     std::string a_text;
     if (a.registers.empty()) {
       a_text = "$" + std::to_string(at++);
-      constraints += "l,";
+      inputs += "l,";
       args.push_back(a.descriptor);
     } else {
       for (Value* v : a.registers) {
         a_text += (a_text.empty() ? "{$" : ", $") + std::to_string(at++);
-        constraints += "r,";
+        inputs += "r,";
         args.push_back(v);
       }
       a_text += "}";
     }
     const std::string b_text = "$" + std::to_string(at++), scale_text = "$" + std::to_string(at++);
-    constraints += "l,r";
+    inputs += "l,r,";
     args.push_back(bb.descriptor);
     args.push_back(scale_d ? b.CreateZExt(scale_d, b.getInt32Ty()) : b.getInt32(1));
-    for (size_t k = 0; k < n; ++k) {
-      constraints += "," + std::to_string(k);
-      args.push_back(b.CreateLoad(type, d.slots[k]));
-    }
     std::string tail;
     if (s.scales) tail += ", 1, 1";
     if (s.transposes) tail += a.registers.empty() ? std::string(a.mn_major ? ", 1" : ", 0") + (bb.mn_major ? ", 1" : ", 0") : std::string(bb.mn_major ? ", 1" : ", 0");
-    Value* result = asm_call(words(type, static_cast<unsigned>(n)),
-                             "{\n.reg .pred p;\nsetp.ne.b32 p, " + scale_text + ", 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(d.n) + "k" + std::to_string(s.k) +
-                                 "." + s.types + " {" + outs + "}, " + a_text + ", " + b_text + ", p" + tail + ";\n}",
-                             constraints, args, true);
-    const Values parts = split(result, static_cast<unsigned>(n));
-    for (size_t k = 0; k < n; ++k) b.CreateStore(parts[k], d.slots[k]);
+    text += (text.empty() ? "{\n.reg .pred p;\nsetp.ne.b32 p, " : "\n{\n.reg .pred p;\nsetp.ne.b32 p, ") + scale_text + ", 0;\nwgmma.mma_async.sync.aligned.m64n" +
+            std::to_string(d.n) + "k" + std::to_string(s.k) + "." + s.types + " {" + outs + "}, " + a_text + ", " + b_text + ", p" + tail + ";\n}";
+    Products run = products(d, before, text, inputs, args, "");
+    run.products = before.products + 1;
+    if (a.registers.empty()) run_ = std::move(run);
   }
-  void wgmma_commit() override { asm_call(b.getVoidTy(), "wgmma.commit_group.sync.aligned;", "~{memory}", {}, true); }
+  void wgmma_commit() override {
+    auto* commit = asm_call(b.getVoidTy(), kCommit, "~{memory}", {}, true);
+    if (run_.call) run_.commit = run_.commit ? nullptr : commit;
+  }
   void wgmma_wait(unsigned pending, std::span<WgmmaAccumulator* const> in_flight, std::span<Value* const> held) override {
+    const std::string wait_text = "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";";
+    // The same where the wait follows the products at once.
+    if (in_flight.size() == 1 && held.empty() && run_.commit && extends_run(*in_flight[0])) {
+      const Products before = std::move(run_);
+      run_ = {};
+      (void)products(*in_flight[0], before, before.text + "\n" + kCommit + "\n" + wait_text, before.inputs, before.args, ",~{memory}");
+      before.commit->eraseFromParent();
+      return;
+    }
     // The accumulators pass through the wait, so that nothing that reads them is moved above it.
     std::string constraints;
     Values args;
@@ -370,13 +378,12 @@ class PtxDevice final : public DeviceOps, public HopperOps {
       args.push_back(v);
       constraints += "r,";
     }
-    const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";";
     if (args.empty()) {
-      asm_call(b.getVoidTy(), text, "~{memory}", {}, true);
+      asm_call(b.getVoidTy(), wait_text, "~{memory}", {}, true);
       return;
     }
     Type* result = types.size() == 1 ? types[0] : llvm::StructType::get(b.getContext(), types);
-    const Values parts = split(asm_call(result, text, constraints + "~{memory}", args, true), static_cast<unsigned>(results));
+    const Values parts = split(asm_call(result, wait_text, constraints + "~{memory}", args, true), static_cast<unsigned>(results));
     size_t at = 0;
     for (WgmmaAccumulator* d : in_flight)
       for (Value* slot : d->slots) b.CreateStore(parts[at++], slot);
@@ -477,6 +484,56 @@ class PtxDevice final : public DeviceOps, public HopperOps {
   Type* words(Type* word, unsigned n) {
     if (n == 1) return word;
     return llvm::StructType::get(b.getContext(), std::vector<Type*>(n, word));
+  }
+  /// Products issued one behind the other, as one statement; what was made of its results, and its inputs but for the accumulator.
+  struct Products {
+    llvm::CallInst *call = nullptr, *commit = nullptr;
+    Values results;
+    std::vector<llvm::Instruction*> stores;
+    std::string text, inputs;
+    Values args;
+    unsigned products = 0;
+  };
+  Products run_;
+  static constexpr const char* kCommit = "wgmma.commit_group.sync.aligned;";
+  /// Whether a product of `d` issued here may join run_: nothing but arithmetic lies between.
+  bool extends_run(const WgmmaAccumulator& d) const {
+    constexpr unsigned kMostProducts = 8;
+    if (!run_.call || run_.call->getParent() != b.GetInsertBlock() || run_.products == kMostProducts || run_.stores.size() != d.slots.size()) return false;
+    for (size_t k = 0; k < d.slots.size(); ++k)
+      if (run_.stores[k]->getOperand(1) != d.slots[k]) return false;
+    if (b.GetInsertPoint() != b.GetInsertBlock()->end()) return false;
+    for (auto i = std::next(run_.call->getIterator()); i != b.GetInsertBlock()->end(); ++i) {
+      if (&*i == run_.commit || std::find(run_.stores.begin(), run_.stores.end(), &*i) != run_.stores.end()) continue;
+      const auto* load = llvm::dyn_cast<llvm::LoadInst>(&*i);
+      const bool own = load && llvm::isa<llvm::AllocaInst>(load->getPointerOperand()) &&
+                       std::find(d.slots.begin(), d.slots.end(), load->getPointerOperand()) == d.slots.end();
+      if (!own && (i->mayHaveSideEffects() || i->mayReadFromMemory())) return false;
+    }
+    return true;
+  }
+  /// Makes the statement that stands for `before`, too, and for its inputs and results.
+  Products products(WgmmaAccumulator& d, const Products& before, const std::string& text, const std::string& inputs, const Values& inputs_given, const char* clobbered) {
+    Type* type = accumulator_type(d.kind);
+    const size_t n = d.registers();
+    Products run{nullptr, nullptr, {}, {}, text, inputs, inputs_given, 0};
+    std::string constraints;
+    for (size_t k = 0; k < n; ++k) constraints += type->isFloatTy() ? "=f," : "=r,";
+    constraints += inputs;
+    Values args = inputs_given;
+    for (size_t k = 0; k < n; ++k) {
+      constraints += std::to_string(k) + ",";
+      args.push_back(before.call ? before.call->getArgOperand(static_cast<unsigned>(before.args.size() + k)) : b.CreateLoad(type, d.slots[k]));
+    }
+    constraints.pop_back();
+    run.call = asm_call(words(type, static_cast<unsigned>(n)), text, constraints + clobbered, args, true);
+    run.results = split(run.call, static_cast<unsigned>(n));
+    for (size_t k = 0; k < n; ++k) run.stores.push_back(b.CreateStore(run.results[k], d.slots[k]));
+    for (llvm::Instruction* store : before.stores) store->eraseFromParent();
+    for (Value* result : before.results)
+      if (result != before.call) llvm::cast<llvm::Instruction>(result)->eraseFromParent();
+    if (before.call) before.call->eraseFromParent();
+    return run;
   }
   Values split(Value* v, unsigned n) {
     if (n == 1) return {v};

@@ -54,6 +54,18 @@ class TileSource {
   /// Whether all of the tile lies inside the array; equal in all threads.
   [[nodiscard]] Value* whole() const { return b_.CreateAnd(b_.CreateICmpUGE(rows_, x_.i32(o_.rows)), b_.CreateICmpUGE(bytes_, x_.i32(o_.row_bytes * o_.panels))); }
 
+  /// Whether the 16 bytes, between multiples of 16, in which the last of `bytes` bytes from `first` on lies end before the array does. Of views.
+  [[nodiscard]] Value* before_end(Value* first, Value* bytes) const {
+    Value* last = b_.CreateAdd(first, b_.CreateSub(b_.CreateZExt(bytes, b_.getInt64Ty()), x_.i64(1)));
+    return b_.CreateICmpULT(b_.CreateOr(last, x_.i64(kPiece - 1)), end_);
+  }
+  /// The same for the whole tile; equal in all threads.
+  [[nodiscard]] Value* tile_before_end() const {
+    if (o_.chosen != kNone) return b_.getFalse();
+    Value* rows = b_.CreateSelect(b_.CreateICmpEQ(rows_, x_.i32(0)), x_.i32(0), b_.CreateSub(rows_, x_.i32(1)));
+    return before_end(b_.CreateAdd(base_, b_.CreateMul(b_.CreateZExt(rows, b_.getInt64Ty()), stride_)), bytes_);
+  }
+
   /// A row, i32, of which the part `known` is the number of a register: others add it to what is computed once.
   struct Row {
     Value* address;  ///< i64
@@ -122,6 +134,9 @@ class TileSource {
     const auto index = x_.f.group(o_.load, 1);
     llvm::Type* i64 = b_.getInt64Ty();
     Value *base = v.base, *alignment = v.base, *inside = b_.getTrue();
+    end_ = b_.CreateAdd(v.base, x_.i64(bytes_per_element_));
+    for (size_t d = 0; d < v.shape.size(); ++d)
+      end_ = b_.CreateAdd(end_, b_.CreateMul(b_.CreateMul(b_.CreateSub(v.shape[d], x_.i64(1)), v.strides[d]), x_.i64(bytes_per_element_)));
     Value* left[2] = {nullptr, nullptr};
     for (size_t k = 0; k < type.shape.size(); ++k) {
       const auto d = gathers ? k : static_cast<size_t>(type.dim_map[k]);
@@ -194,7 +209,7 @@ class TileSource {
   const RingPlan::Operand& o_;
   const unsigned bytes_per_element_;
   // Of the trip at hand.
-  Value *base_ = nullptr, *stride_ = nullptr, *extent_ = nullptr, *rows_ = nullptr, *bytes_ = nullptr, *alignment_ = nullptr;
+  Value *base_ = nullptr, *stride_ = nullptr, *extent_ = nullptr, *rows_ = nullptr, *bytes_ = nullptr, *alignment_ = nullptr, *end_ = nullptr;
   std::vector<std::pair<Value*, Value*>> moves_;
 };
 
@@ -252,34 +267,101 @@ class StageCopy {
     });
   }
 
-  /// The same, element by element for any alignment, done on return. Several pieces are under way at a time.
-  void copy_elements(Value* stage) {
+  /// The same for any alignment, done on return: each piece of 16 bytes is cut out of the two between multiples of 16 that it lies in. Several are
+  /// under way at a time. Pieces whose last 16 bytes reach beyond the array are copied element by element.
+  void copy_shifted(Value* stage) {
+    x_.if_then(source_.whole(), [&] { shift_all(stage, false); }, [&] { shift_all(stage, true); });
+    x_.if_then(b_.CreateNot(source_.tile_before_end()), [&] { copy_elements(stage, true); });
+  }
+
+  /// The same, element by element, done on return. `at_end`: only the pieces that copy_shifted() leaves out.
+  void copy_elements(Value* stage, bool at_end = false) {
     llvm::Type* type = b_.getIntNTy(8 * element_bytes_);
-    llvm::Type* word = b_.getIntNTy(8 * piece_);
-    std::vector<std::pair<Value*, Value*>> made;
-    const unsigned together = std::min(count_, kTogether * element_bytes_ / piece_);
+    struct Made {
+      Values words;
+      Value *to, *wanted;
+    };
+    std::vector<Made> made;
     in_turn(
-        together,
+        at_end ? 1 : std::min(count_, kTogether * element_bytes_ / piece_),
         [&](Value* number) {
           const auto [row, byte] = split(number);
           const TileSource::Row at = source_.row(row, 0);
           Value* from = b_.CreateAdd(at.address, b_.CreateZExt(byte, b_.getInt64Ty()));
-          Value *all = nullptr, *bytes = source_.bytes(at);
+          Value *bytes = source_.bytes(at), *wanted = nullptr;
+          if (at_end) {
+            Value* n = b_.CreateSelect(at.there, source_.size(byte, piece_), x_.i32(0));
+            wanted = b_.CreateAnd(b_.CreateICmpNE(n, x_.i32(0)), b_.CreateNot(source_.before_end(from, n)));
+          }
+          Values words;
           for (unsigned e = 0; e < piece_; e += element_bytes_) {
             Value* in = b_.CreateICmpULT(b_.CreateAdd(byte, x_.i32(e)), bytes);
-            Value* v = b_.CreateZExt(x_.d.load_global(type, 1, b_.CreateAdd(from, x_.i64(e)), MemOrder::Weak, MemScope::Device, in)[0], word);
-            all = all ? b_.CreateOr(all, b_.CreateShl(v, 8 * e)) : v;
+            if (wanted) in = b_.CreateAnd(in, wanted);
+            Value* v = b_.CreateZExt(x_.d.load_global(type, 1, b_.CreateAdd(from, x_.i64(e)), MemOrder::Weak, MemScope::Device, in)[0], b_.getInt32Ty());
+            if (e % 4 == 0)
+              words.push_back(v);
+            else
+              words.back() = b_.CreateOr(words.back(), b_.CreateShl(v, 8 * (e % 4)));
           }
-          made.emplace_back(all, b_.CreateAdd(b_.CreateAdd(stage, x_.i32(o_.offset)), place(number)));
+          made.push_back({words, b_.CreateAdd(b_.CreateAdd(stage, x_.i32(o_.offset)), place(number)), wanted});
         },
         [&] {
-          for (auto& [value, to] : made) x_.d.store_shared({&value, 1}, to);
+          for (auto& [words, to, wanted] : made) x_.d.store_shared(words, to, wanted);
           made.clear();
         });
   }
 
  private:
-  static constexpr unsigned kTogether = 16;  // loads
+  static constexpr unsigned kTogether = 16, kPieces = 4;  // loads under way, or pieces of two loads each
+
+  /// What copy_shifted() makes of pieces that lie before the array's end; `cut`: parts of some lie outside of it.
+  void shift_all(Value* stage, bool cut) {
+    struct Made {
+      Values low, high;
+      Value *shift, *bytes, *to, *wanted;
+    };
+    std::vector<Made> made;
+    llvm::Type* i32 = b_.getInt32Ty();
+    in_turn(
+        std::min(count_, kPieces),
+        [&](Value* number) {
+          const auto [row, byte] = split(number);
+          const TileSource::Row at = source_.row(row, 0);
+          Value* from = b_.CreateAdd(at.address, b_.CreateZExt(byte, b_.getInt64Ty()));
+          Value* n = b_.CreateSelect(at.there, cut ? source_.size(byte, kPiece) : x_.i32(kPiece), x_.i32(0));
+          Value* some = b_.CreateICmpNE(n, x_.i32(0));
+          Value* here = b_.CreateAnd(some, source_.before_end(from, n));
+          Value* shift = b_.CreateAnd(b_.CreateTrunc(from, i32), x_.i32(kPiece - 1));
+          Value* first = b_.CreateAnd(from, x_.i64(-int64_t{kPiece}));
+          Value* two = b_.CreateAnd(here, b_.CreateICmpUGT(b_.CreateAdd(shift, n), x_.i32(kPiece)));
+          Made m{x_.d.load_global(i32, 4, first, MemOrder::Weak, MemScope::Device, here),
+                 x_.d.load_global(i32, 4, b_.CreateAdd(first, x_.i64(kPiece)), MemOrder::Weak, MemScope::Device, two), shift, n,
+                 b_.CreateAdd(b_.CreateAdd(stage, x_.i32(o_.offset)), place(number)), b_.CreateOr(here, b_.CreateNot(some))};
+          made.push_back(std::move(m));
+        },
+        [&] {
+          for (const Made& m : made) {
+            Values w = m.low;
+            w.insert(w.end(), m.high.begin(), m.high.end());
+            for (const unsigned step : {2u, 1u}) {  // words
+              Value* on = b_.CreateICmpNE(b_.CreateAnd(m.shift, x_.i32(4 * step)), x_.i32(0));
+              for (size_t k = 0; k + step < w.size(); ++k) w[k] = b_.CreateSelect(on, w[k + step], w[k]);
+              w.resize(w.size() - step);
+            }
+            Value* selector = b_.CreateAdd(x_.i32(0x3210), b_.CreateMul(b_.CreateAnd(m.shift, x_.i32(3)), x_.i32(0x1111)));
+            for (size_t k = 0; k < 4; ++k) w[k] = x_.d.byte_permute(w[k], w[k + 1], selector);
+            w.resize(4);
+            for (unsigned k = 0; cut && k < 4; ++k) {
+              Value* bits = b_.CreateShl(m.bytes, 3);
+              Value* part = b_.CreateSub(b_.CreateShl(x_.i32(1), b_.CreateAnd(bits, x_.i32(31))), x_.i32(1));
+              Value* mask = b_.CreateSelect(b_.CreateICmpUGE(bits, x_.i32(32 * (k + 1))), x_.i32(-1), b_.CreateSelect(b_.CreateICmpUGT(bits, x_.i32(32 * k)), part, x_.i32(0)));
+              w[k] = b_.CreateAnd(w[k], mask);
+            }
+            x_.d.store_shared(w, m.to, m.wanted);
+          }
+          made.clear();
+        });
+  }
 
   /// `one` for the number of each piece of this thread, `together` of them in one trip of a loop, with `then` behind them.
   void in_turn(unsigned together, const std::function<void(Value*)>& one, const std::function<void()>& then = {}) {
@@ -353,7 +435,9 @@ class OperandCopy {
       : x_(x), o_(o), element_bytes_(r.element_bytes), source_(x, r, o), wide_(x, team, r, o, source_, kPiece) {
     const unsigned word = std::max(4u, r.element_bytes);
     if (word < 8) pieces_.emplace_back(8, StageCopy(x, team, r, o, source_, 8));
-    pieces_.emplace_back(word, StageCopy(x, team, r, o, source_, word));
+    // Cut out of pieces of 16 bytes where the end of the array is known: only that could lie at the end of what may be read.
+    shifts_ = !r.sync && !o.pointers && x.plan.shifted_pieces;
+    if (!shifts_) pieces_.emplace_back(word, StageCopy(x, team, r, o, source_, word));
   }
   OperandCopy(const OperandCopy&) = delete;
   OperandCopy& operator=(const OperandCopy&) = delete;
@@ -385,12 +469,12 @@ class OperandCopy {
       x_.if_then(x_.b.CreateAnd(source_.aligned(kPiece), source_.whole()), [&] { wide(true); }, masked);
     else
       masked();
-    return x_.b.CreateNot(source_.aligned(std::max(4u, element_bytes_)));
+    return x_.b.CreateNot(source_.aligned(shifts_ ? 8 : std::max(4u, element_bytes_)));
   }
 
  private:
   void narrow(size_t k) {
-    if (k == pieces_.size()) return pieces_.back().second.copy_elements(stage_);
+    if (k == pieces_.size()) return shifts_ ? wide_.copy_shifted(stage_) : pieces_.back().second.copy_elements(stage_);
     // Elements lie at multiples of their size: those of a word or more are never copied alone.
     if (pieces_[k].first == element_bytes_) return pieces_[k].second.start_all(stage_);
     x_.if_then(source_.aligned(pieces_[k].first), [&] { pieces_[k].second.start_all(stage_); }, [&] { narrow(k + 1); });
@@ -402,6 +486,7 @@ class OperandCopy {
   TileSource source_;
   StageCopy wide_;
   std::vector<std::pair<unsigned, StageCopy>> pieces_;
+  bool shifts_ = false;
   Value* stage_ = nullptr;
 };
 

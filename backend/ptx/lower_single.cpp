@@ -2,28 +2,36 @@
 // those of the loop before, while its last products run. The left operand may come from registers: there the tile of a product lies as the fragments
 // of wgmma's left operand do.
 #include <algorithm>
+#include <set>
 
 #include "backend/ptx/lower_ring.h"
 
 namespace tile {
 namespace {
 
-/// The f32 tile that the left operand was computed from, one element of one, if nothing else reads it: the registers of the product before. Empty where
-/// there is none.
-Values spent(Lowering& x, ValueId left, const Layout& l) {
-  const auto uses = [&](ValueId v) {
-    size_t n = 0;
-    for (InstId i = 0; i < x.f.insts.size(); ++i) n += static_cast<size_t>(std::ranges::count(x.f.operands(i), v));
-    return n;
+/// The tile of a product before that the left operand of product `mma` was computed from, one element of one, if nothing reads it later: its registers are
+/// free. Empty where there is none.
+Values spent(Lowering& x, InstId mma, const Layout& l) {
+  const auto read_later = [&](ValueId v) {
+    for (InstId i = mma + 1; i < x.f.insts.size(); ++i)
+      if (std::ranges::count(x.f.operands(i), v) != 0) return true;
+    return false;
   };
-  Values out;
-  for (ValueId v = left; uses(v) == 1;) {
-    if (x.element(v) == ElementType::F32 && x.layout(v) == l) out = x.own(v);
+  std::vector<ValueId> work{x.f.operands(mma)[0]};
+  std::set<ValueId> seen;
+  while (!work.empty()) {
+    const ValueId v = work.back();
+    work.pop_back();
     const InstId i = x.definition(v);
-    if (i == kNone || x.f.operands(i).empty() || (x.f.insts[i].op != Opcode::Reshape && !is_elementwise(x.f.insts[i].op))) break;
-    v = x.f.operands(i)[0];
+    if (i == kNone || !x.is_tile(v) || !seen.insert(v).second) continue;
+    if (x.plan.rings.contains(i)) {
+      if (x.element(v) == ElementType::F32 && x.layout(v) == l && !read_later(v)) return x.own(v);
+    } else if (x.f.insts[i].op == Opcode::Reshape || is_elementwise(x.f.insts[i].op)) {
+      const auto operands = x.f.operands(i);
+      work.insert(work.end(), operands.begin(), operands.end());
+    }
   }
-  return out;
+  return {};
 }
 
 /// The product with its left operand in registers.
@@ -31,7 +39,6 @@ Values multiply_from_registers(Lowering& x, const RingPlan& r, const RingRun& ru
   llvm::IRBuilder<>& b = x.b;
   HopperOps& h = *hopper_ops(x.d);
   const MmaPlan& plan = x.plan.mma.at(r.mma);
-  const auto operands = x.f.operands(r.mma);
   const unsigned blocks = 1u << (r.m_bits - 6 - r.group_bits), n = 1u << r.n_bits, steps = r.k_steps();
   // Two elements of K in a word; the bits that follow count the fragment's words, then steps of K, then blocks of 64 rows.
   Values words;
@@ -49,7 +56,7 @@ Values multiply_from_registers(Lowering& x, const RingPlan& r, const RingRun& ru
   const size_t regs = acc[0].registers();
   // An accumulator that starts at zero is not read. Named the registers that the left operand came from, the assembler gives it these; else it may
   // find no others (C7512).
-  const Values free = from_zero ? spent(x, operands[0], plan.a) : Values();
+  const Values free = from_zero ? spent(x, r.mma, plan.a) : Values();
   for (unsigned k = 0; k < blocks; ++k) {
     if (free.size() >= blocks * regs)
       h.wgmma_write(acc[k], std::span(free).subspan(k * (free.size() / blocks), regs));

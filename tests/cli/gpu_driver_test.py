@@ -367,6 +367,12 @@ def with_gpu_part(folder):
         model = json.loads(result.stdout).get("model", {})
         check("model of a grid of products", model.get("rows") == 128 and model.get("columns") == 256 and model.get("tiles") == 32 and model.get("waves") == 1 and
               abs(model.get("us", 0) - (4.1 + 4.6 + 16 * 0.65)) < 1e-6 and model.get("better", {}).get("tiles") == 128, model)
+    # Blocks that loop, unless their kernel spills more than one that does not.
+    many = ["bench", SOURCE / "tools" / "bench" / "gpu" / "kernels" / "mm_f16_128x128x64_c1_p0.tile", "--grid", "256", "--rounds", "1", *[w if ":" not in w else w.replace("1024,1024", "2048,2048") for w in matrices]]
+    for spills, threads in (("", 384), ("0,8", 384), ("0,1448", 256), ("200,1448", 256), ("1448,1448", 384)):  # of the one that does not loop, then of the other
+        result, seen = calls(many, FAKE_CUDA_LOCAL=spills)
+        launches = [c for c in seen if c.startswith("cuLaunchKernel ") and " shared 0" not in c]
+        check(f"blocks that loop, spills {spills}", result.returncode == 0 and launches and all(f" block {threads} 1 1 " in c for c in launches), (result.stderr[-300:], launches[:3]))
     check("matrix_rate is loaded and launched", "cuModuleGetFunction matrix_rate" in seen and any(c.startswith("cuLaunchKernel grid 132 1 1 block 256 1 1 shared 0") for c in seen), seen[-20:])
 
 

@@ -41,8 +41,9 @@ PRODUCED = [("mm_pointers", [], "256 threads and a producer, looping over blocks
 INEXACT = {"mm_gelu_128x128", "mm_gelu_128x256"}
 
 
-def launch(row, *more, gaps=0):
-    shapes, grid, _ = row.small()
+def launch(row, *more, gaps=0, shapes=None):
+    usual, grid, _ = row.small()
+    shapes = shapes or usual
     line = [TILEVM, str(row.path()), "--gpu=emulate", "--both", "--target", "sm_90a", "--grid", ",".join(map(str, grid))]
     for i, ((element, _, generator, *_), shape) in enumerate(zip(row.args, shapes)):
         if "normal" in generator:
@@ -120,6 +121,10 @@ def main():
     for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_f64_64x64x16":
         for policy in "early", "late":
             work.append(launch(rows[name], "--emulate-policy", policy))
+    # Rows cut out of pieces of 16 bytes, with ends of arrays within the last of these, and element by element.
+    for shapes, policy in ([(131, 149), (149, 137), (131, 137)], "late"), ([(129, 65), (65, 255), (129, 255)], "random"), ([(1, 1), (1, 1), (1, 1)], "early"):
+        for plan in [], ["unaligned=elements"], ["roles=on", "grid=loop"]:
+            work.append(launch(rows["mm_ragged"], "--plan", "tma=off", *(w for p in plan for w in ("--plan", p)), "--emulate-policy", policy, shapes=shapes))
     # A producer fills them: one block after the other, in turn, loops of loops, and pieces of 8, 4 and 2 bytes.
     for policy in "early", "late", "random":
         for plan in ["roles=on"], ["grid=loop"], ["grid=loop", "alternate=off"]:

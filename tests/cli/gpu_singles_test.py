@@ -22,7 +22,8 @@ ORDERS = [("early", 1), ("late", 2), ("random", 3), ("random", 4)]
 def program(parts, *, element="f16", tiles=(128, 128, 64), inner=128, columns=None, maps="", loop=False, guard=False):
     """Of arrays A to E, C = what `parts` say, one after the other; %v is the tile at hand, of tiles[0] rows and %v's columns.
     "loop": %v = A B, K in steps of tiles[2]; "plus": %v = A B + %v. "by d", "by e": %v = f16(%v) X for the tile of X, whose rows are %v's columns, and
-    which has `columns` columns (or as many as rows). "own": %v = A D for the first tiles of both, `inner` long. "relu". `maps`: letters of arrays
+    which has `columns` columns (or as many as rows). "own": %v = A D + %v for the first tiles of both, `inner` long. "relu", "tanh". "keep", later "add
+    kept": the tile at hand is added there once more. `maps`: letters of arrays
     that are stored transposed. `loop`: blocks loop over tiles of a row. `guard`: what follows the loop stands in an `if`."""
     tm, tn, tk = tiles
     text, names, views = "", [], []
@@ -77,6 +78,13 @@ def program(parts, *, element="f16", tiles=(128, 128, 64), inner=128, columns=No
 """
         elif part == "relu":
             text += f"    %v{n} = maxf {value}, %nothing : {t}\n"
+        elif part == "tanh":
+            text += f"    %v{n} = tanh {value} : {t}\n"
+        elif part == "keep":
+            kept = value
+            n -= 1
+        elif part == "add kept":
+            text += f"    %v{n} = addf {value}, {kept} : {t}\n"
         else:
             x = part[-1]
             rows, width = shape[x]
@@ -105,18 +113,21 @@ CASES = {
     "bf16, relu": (program(["loop", "relu", "by d"], element="bf16"), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 384)], SOME, [REGISTERS.format(1)]),
     "D stored transposed": (program(["loop", "by d"], maps="d"), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 384)], SOME + ["stages=2"], [REGISTERS.format(1)]),
     "narrow D": (program(["loop", "by d"], columns=64), [(136, 72), (72, 264), (128, 64), (8, 8), (136, 192)], SOME + ["alternate=off", "stages=2"], [REGISTERS.format(1)]),
-    "D in pieces": (program(["loop", "by d"], tiles=(128, 128, 32)), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 384)], USUAL, [REGISTERS.format(2)]),
+    "D in pieces": (program(["loop", "by d"], tiles=(128, 128, 32)), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 384)], SOME, [REGISTERS.format(2)]),
     "D in pieces, transposed": (program(["loop", "by d"], tiles=(128, 128, 16), maps="d"), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 384)], SOME, [REGISTERS.format(2)]),
     "D of 256 rows": (program(["loop", "by d"], tiles=(128, 256, 32), columns=64), [(136, 72), (72, 520), (256, 64), (8, 8), (136, 192)], SOME + ["stages=2"], [REGISTERS.format(2)]),
     "64 rows": (program(["loop", "by d"], tiles=(64, 128, 64)), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 384)], SOME, [REGISTERS.format(2)]),
     "three products": (program(["loop", "by d", "relu", "by e"]), [(136, 72), (72, 264), (128, 128), (128, 128), (136, 384)], USUAL, [REGISTERS.format(1)] * 2),
     "four products": (program(["loop", "by d", "by e", "by d"]), [(136, 72), (72, 136), (128, 128), (128, 128), (136, 256)], SOME, [REGISTERS.format(1)] * 3),
-    "before": (program(["own", "loop"]), [(136, 136), (136, 264), (136, 264), (8, 8), (136, 264)], USUAL, ["wgmma m64n128k16 from 2 stages of a ring"]),
-    "both loaded behind": (program(["loop", "own"]), [(136, 136), (136, 264), (136, 264), (8, 8), (136, 264)], USUAL, ["wgmma m64n128k16 from 2 stages of a ring"]),
+    "a tile is kept": (program(["loop", "keep", "by d", "add kept"]), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 264)], SOME, [REGISTERS.format(1)]),
+    "tiles are kept": (program(["loop", "keep", "by d", "add kept", "keep", "by e", "add kept"]), [(136, 72), (72, 136), (128, 128), (128, 128), (136, 264)], SOME, [REGISTERS.format(1)] * 2),
+    "tanh": (program(["loop", "tanh", "by d"]), None, [], [REGISTERS.format(1)]),
+    "before": (program(["own", "loop"]), [(136, 136), (136, 264), (136, 264), (8, 8), (136, 264)], SOME + ["single=off"], ["wgmma m64n128k16 from 2 stages of a ring"]),
+    "both loaded behind": (program(["loop", "own"]), [(136, 136), (136, 264), (136, 264), (8, 8), (136, 264)], SOME + ["single=off"], ["wgmma m64n128k16 from 2 stages of a ring"]),
     "long, behind": (program(["loop", "own"], inner=1024, tiles=(64, 64, 32)), [(72, 1000), (1000, 136), (1000, 136), (8, 8), (72, 136)], SOME + ["stages=2"], []),
-    "between": (program(["loop", "by d", "plus"]), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 264)], USUAL, [REGISTERS.format(1)]),
+    "between": (program(["loop", "by d", "plus"]), [(136, 72), (72, 264), (128, 128), (8, 8), (136, 264)], SOME + ["single=off"], [REGISTERS.format(1)]),
     "loop of tiles": (program(["loop", "by d"], loop=True), [(136, 72), (72, 520), (128, 128), (8, 8), (136, 520)], USUAL + ["grid=loop"], [REGISTERS.format(1)]),
-    "loop of tiles, narrow D": (program(["loop", "by d"], loop=True, columns=64), [(136, 72), (72, 520), (128, 64), (8, 8), (136, 320)], USUAL, [REGISTERS.format(1)]),
+    "loop of tiles, narrow D": (program(["loop", "by d"], loop=True, columns=64), [(136, 72), (72, 520), (128, 64), (8, 8), (136, 320)], SOME, [REGISTERS.format(1)]),
     "no trips": (program(["loop", "by d"], loop=True), [(136, 0), (0, 520), (128, 128), (8, 8), (136, 520)], SOME, [REGISTERS.format(1)]),
     "in an if": (program(["loop", "by d"], guard=True), [(264, 72), (72, 264), (128, 128), (8, 8), (264, 384)], SOME, [REGISTERS.format(1)]),
     "no loop": (program(["own"]), [(136, 136), (136, 264), (136, 264), (8, 8), (136, 264)], ["single=on", "single=on roles=on", "single=on grid=loop"], ["wgmma m64n128k16 from 2 stages of a ring"]),
@@ -146,6 +157,8 @@ def launch(path, case, plan, order):
 
 def agrees(folder, case):
     """What is wrong with a case."""
+    if CASES[case][1] is None:  # not exact
+        return []
     path = pathlib.Path(folder) / f"{re.sub('[ ,]+', '_', case)}.tile"
     path.write_text(CASES[case][0])
     problems = []
@@ -202,7 +215,7 @@ def main():
             problems += [p for some in found for p in some]
     for p in problems:
         print(p)
-    print(f"{sum(2 + len(c[2]) for c in CASES.values())} launches, {len(problems)} problems")
+    print(f"{sum(2 + len(c[2]) for c in CASES.values() if c[1])} launches, {len(problems)} problems")
     return 1 if problems else 0
 
 

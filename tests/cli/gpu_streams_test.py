@@ -23,7 +23,7 @@ SKIP = 77
 CASES = [("attention_d128_128x128_full", 128, 384, "1,2"), ("attention_d128_128x64_causal", 128, 384, "3,1"), ("attention_d64_128x128_causal", 64, 640, "5,1"),
          ("attention_d64_128x64_full", 64, 256, "2,1")]
 PLANS = ["roles=off", "rotate=off", "roles=on", "roles=on rotate=off", "blocks=1 roles=off", "stages=2 rotate=on", "stages=2 rotate=on roles=off blocks=1",
-         "left=registers", "left=early", "order=program", "refill=apart", "refill=apart roles=off rotate=off stages=2", "refill=next",
+         "left=registers", "left=early", "order=program", "refill=stage", "refill=apart", "refill=apart roles=off rotate=off stages=2", "refill=next",
          "refill=next roles=off rotate=off", "refill=next roles=off rotate=off stages=2"]
 ORDERS = [("early", 1), ("late", 2), ("random", 3)]
 

@@ -41,6 +41,7 @@ EXPECTED = {
     ("attention_d128_128x128_causal", "sm_90a"): ["HGMMA", "UTMALDG", "MUFU.EX2"],
     ("shapes/mm_a_permute_b_permute", "sm_90a"): ["HGMMA", "UTMALDG"],
     ("shapes/mm_skip", "sm_90a"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128"],
+    ("shapes/mm_ragged", "sm_90a tma=off"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128", r"LDGSTS\.E\.64", r"LDG\.E\.128", r"STS\.128"],
     ("shapes/mm_gathered", "sm_90a"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128"],
     ("shapes/mm_pointers", "sm_90a"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128", r"STG\.E\.128"],
     ("shapes/mm_pointers", "sm_90a grid=loop"): ["HGMMA", r"LDGSTS\.E\.BYPASS\.128", r"ARRIVES\.LDGSTSBAR", "USETMAXREG", r"STG\.E\.128"],

@@ -137,6 +137,17 @@ WRONG = [
     ("picture without ending", [*SUM, "--access-map", "map.png"], "neither in .svg nor in .html"),
     ("time limit", [*SUM, "--time-limit", "-1"], "--time-limit"),
     ("kernel and prompt on one input", ["-", "--break", "addf"], "standard input"),
+    ("line 0 of a trace", [*SUM, "--trace", "--trace-line", "0"], "no whole number from 1"),
+    ("fuel below 0", [*SUM, "--fuel", "-1"], "'-1' is no whole number"),
+    ("fuel beyond 64 bits", [*SUM, "--fuel", "18446744073709551616"], "is no whole number"),
+    ("seed below 0", [*SUM, "--undef", "random", "--undef-seed", "-1"], "is no whole number"),
+    ("time that is no number", [*SUM, "--time-limit", "nan"], "no number of seconds"),
+    ("time with a unit", [*SUM, "--time-limit", "5s"], "--time-limit"),
+    *[("empty value of " + option, [*SUM, option, ""], option + ": the value is empty")
+      for option in ("--profile-trace", "--access-map", "--bundle", "--schedule", "--order", "--numerics", "--check")],
+    ("output over the kernel", [*SUM, "--out", "p=./sum.tile"], "--out would write over the kernel: ./sum.tile"),
+    ("two outputs in one file", [*SUM, "--out", "p=o.svg", "--access-map", "./o.svg"], "--access-map would write over what --out writes"),
+    ("two arrays in one file", [*SUM, "--out", "p=o.npy", "--out", "p=./o.npy"], "--out would write over what --out writes"),
 ]
 
 
@@ -174,6 +185,13 @@ def traces(c):
     c.equal("a trace in a file leaves standard error alone", done.stderr, "")
     done = c.run(*SUM, "--trace", "--trace-line", "9", "--trace-block", "0")
     c.equal("trace of a line", done.stderr, "[0,0,0] sum.tile:9:   addf %acc = 1, %v = 1 -> %next = 2\n")
+    for choice in (["--trace-line", "99"], ["--trace-block", "7"], ["--trace-op", "subf"]):
+        done = c.run(*SUM, "--trace=none.trace", *choice)
+        c.that("a filter that meets nothing", done.returncode == 0 and "warning: no operation is the one that" in done.stderr and c.read("none.trace") == "", done.stderr)
+    name = "odd\nname\x1b.tile"
+    (c.folder / name).write_text(c.read("sum.tile"))
+    done = c.run(name, *SUM[1:], "--trace", "--trace-op", "load_ptr_tko", "--trace-block", "0")
+    c.equal("characters that break lines", done.stderr.split(": ")[0], "[0,0,0] odd\\nname\\x1B.tile:7")
     done = c.run(*SUM, "--trace=nowhere/x")
     c.that("trace into nowhere", done.returncode == 3 and "E0902" in done.stderr, done.stderr)
     done = c.run("trap.tile", "--grid", "2", "--arg", "ptr:f32[1]=ones", "--trace")
@@ -200,6 +218,15 @@ def profiles(c):
     c.equal("blocks of the time line", sorted(e["name"] for e in slices if e["cat"] == "block"), ["block 0,0,0", "block 1,0,0"])
     c.equal("operations of the time line", len([e for e in slices if e["cat"] == "op"]), 18)
     c.that("workers have names", {e["args"]["name"] for e in events if e["name"] == "thread_name"} >= {"worker 0"}, events[:4])
+    for option in ("--profile=", "--profile-trace=", "--access-map="):
+        done = c.run(*SUM, option + "nowhere/x.svg")
+        c.that("an output that cannot be written is known before the launch", done.returncode == 3 and done.stdout == "" and "nowhere/x.svg: error: cannot write: no such file" in done.stderr,
+               done.stdout + done.stderr)
+        done = c.run(*SUM, option + "folder.svg")
+        c.that("a folder as output", done.returncode == 3 and done.stdout == "" and "it is a folder" in done.stderr, done.stdout + done.stderr)
+    done = c.run("sum.tile", "--grid", "16777215x16777215x16777215", "--arg", "ptr:f32[2]=ones", "--arg", "i32:1", "--profile=refused.json", "--access-map", "refused.svg")
+    c.that("a launch that does not begin has no profile", done.returncode == 1 and "operation" not in done.stderr and c.read("refused.json") is None and c.read("refused.svg") is None,
+           done.stderr)
     done = c.run("trap.tile", "--grid", "2", "--arg", "ptr:f32[1]=ones", "--profile")
     c.that("profile of a trap", done.returncode == 4 and "load_ptr_tko" in done.stderr, done.stderr)
 
@@ -245,6 +272,9 @@ def stepping(c):
     c.that("quit writes nothing", done.returncode == 130 and c.read("p.npy") is None, done.returncode)
     done = c.run(*SUM, "--break", "constant", "--out", "p=q.npy", input="delete\ncontinue\n")
     c.that("an operation without a step, and on to the end", done.returncode == 0 and (c.folder / "q.npy").exists(), done.stderr)
+    done = c.run(*SUM, "--break", "99", "--break", "@7", "--break", "addf", input="continue\ncontinue\n")
+    c.that("places where the launch does not come", done.returncode == 0 and "--break 99: the launch did not come there" in done.stderr and "--break @7: the" in done.stderr and
+           "--break addf: the" not in done.stderr, done.stderr)
     # On a terminal there is a prompt, and an interrupt ends the launch.
     master, slave = pty.openpty()
     with subprocess.Popen([TILEVM, *SUM, "--break", "addf"], cwd=c.folder, stdin=slave, stdout=slave, stderr=slave) as process:
@@ -292,6 +322,8 @@ def interrupts(c):
     many = ["long.tile", "--grid", "16777215", "--arg", "p=ptr:f32[1]=zeros", "--arg", "i32:1000", "--out", "p=never.npy"]
     interrupted("interrupt of an endless block", endless, [signal.SIGINT], 130, r"interrupted after at least 0 of 1 blocks; no results were written")
     interrupted("interrupt of many blocks", many, [signal.SIGINT], 130, r"interrupted after at least [1-9][0-9]* of 16777215 blocks")
+    interrupted("interrupt of many interleaved blocks", ["long.tile", "--grid", "16777215,100", "--arg", "ptr:f32[1]=ones", "--arg", "i32:0", "--schedule", "0"],
+                [signal.SIGINT], 130, r"interrupted after at least [0-9]+ of 1677721500 blocks; no results were written")
     interrupted("a second interrupt", endless, [signal.SIGINT, signal.SIGINT], 130, r"interrupted")
     interrupted("interrupt of a trace", [*endless, "--trace=endless.trace"], [signal.SIGINT], 130, r"interrupted")
     c.that("a trace up to the interrupt", c.read("endless.trace").endswith("\n") and "store_ptr_tko" in c.read("endless.trace"))
@@ -427,6 +459,7 @@ def main():
         folder = pathlib.Path(name)
         for file, text in KERNELS.items():
             (folder / file).write_text(text)
+        (folder / "folder.svg").mkdir()
         c = Checker(folder)
         for part in (traces, profiles, maps, prints, stepping, interrupts, progress, bundles, differing):
             part(c)

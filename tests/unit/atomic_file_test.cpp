@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "temp_dir.h"
@@ -65,6 +66,22 @@ TEST_CASE("failed writes leave nothing and change nothing") {
     CHECK_FALSE(write_file("/dev/full", bytes("x"), diags));
     CHECK(message(diags) == "cannot write: no space left on device");
   }
+}
+
+TEST_CASE("what will not be written is known before") {
+  const test::TempDir dir;
+  fs::create_directory(dir.path() / "folder");
+  REQUIRE(write_file(dir.file("file"), bytes("x"), *std::make_unique<Diagnostics>()));
+  for (const std::string& path : {dir.file("missing/f"), dir.file("folder"), dir.file("file/f"), std::string()}) {
+    Diagnostics before, after;
+    CHECK_FALSE(can_write_file(path, before));
+    CHECK_FALSE(write_file(path, bytes("x"), after));
+    CHECK(message(before) == message(after));
+    CHECK(before.first_error()->place.file == path);
+  }
+  Diagnostics diags;
+  for (const std::string& path : {dir.file("file"), dir.file("new"), dir.file("folder/new"), std::string("/dev/null")}) CHECK(can_write_file(path, diags));
+  CHECK(entries(dir.path()) == 2);
 }
 
 TEST_CASE("links are followed and permissions kept") {

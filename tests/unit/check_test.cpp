@@ -8,6 +8,7 @@
 
 #include "vm/interp/check_part.h"
 #include "vm/interp/check_shadow.h"
+#include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
 #include "vm/interp/check_undef.h"
 
@@ -133,6 +134,95 @@ TEST_CASE("check: shadow memory agrees with one cell for each byte") {
       return c;
     });
   }
+}
+
+TEST_CASE("check: one cell for each tile agrees with one for each byte") {
+  std::mt19937 random(17);
+  int tiled = 0, left = 0;
+  for (int round = 0; round < 600; ++round) {
+    // An array of rows with a gap behind each, and tiles of it, those at the edges cut off.
+    const int64_t rows = 1 + static_cast<int64_t>(random() % 70), columns = 1 + static_cast<int64_t>(random() % 90), stride = columns + static_cast<int64_t>(random() % 3);
+    const uint32_t element = uint32_t{1} << random() % 4;
+    const int64_t offset = static_cast<int64_t>(random() % 5);
+    const uint64_t size = static_cast<uint64_t>(offset + rows * stride) * element;
+    const bool one = random() % 3 == 0;  // dimension
+    const int64_t tall = int64_t{1} << random() % 6, wide = random() % 8 ? int64_t{1} << random() % 7 : 1 + static_cast<int64_t>(random() % 30);
+    Memory memory;
+    const uint64_t base = memory.allocate(size, "test");
+    TileShadow shadow;
+    CHECK(!shadow.begin(memory, round % 2 == 1));
+    std::vector<uint32_t> expected(size);
+    const bool odd = random() % 2 == 0;  // some accesses are no tiles
+    bool was = false;
+    for (uint32_t k = 1; k <= 60; ++k) {
+      MemoryAccess a;
+      a.element_bytes = element;
+      a.rank = one ? 1 : 2;
+      int64_t shape[2], strides[2] = {stride, 1};
+      int64_t first = 0;
+      if (one) {
+        const int64_t all = offset + rows * stride, at = static_cast<int64_t>(random() % static_cast<uint64_t>((all - offset + wide - 1) / wide)) * wide;
+        first = offset + at;
+        shape[0] = std::min(wide, all - first);
+        strides[0] = 1;
+      } else {
+        const int64_t r = static_cast<int64_t>(random() % static_cast<uint64_t>((rows + tall - 1) / tall)) * tall,
+                      c = static_cast<int64_t>(random() % static_cast<uint64_t>((columns + wide - 1) / wide)) * wide;
+        first = offset + r * stride + c;
+        shape[0] = std::min(tall, rows - r);
+        shape[1] = std::min(wide, columns - c);
+      }
+      if (odd && random() % 40 == 0) {
+        const int64_t most = static_cast<int64_t>(size / element);
+        first = static_cast<int64_t>(random() % static_cast<uint64_t>(most));
+        a.rank = 1;
+        strides[0] = 1 + static_cast<int64_t>(random() % 3);
+        shape[0] = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>((most - first - 1) / strides[0] + 1));
+      }
+      a.address = base + static_cast<uint64_t>(first) * element;
+      a.shape = shape;
+      a.strides = strides;
+      bool right = true;
+      shadow.update(a, [&](const ShadowCell& c, uint64_t where) {
+        right = right && where >= base && where - base < size && c.write == expected[where - base];
+        ShadowCell next = c;
+        next.write = c.write * 5 + k;
+        return next;
+      });
+      REQUIRE(right);
+      const bool now = shadow.tiled(base);
+      left += was && !now;
+      was = now;
+      for_each_run(a, [&](uint64_t at, uint64_t n) {
+        for (uint64_t b = at - base; b < at - base + n; ++b) expected[b] = expected[b] * 5 + k;
+      });
+    }
+    tiled += was;
+    // Every byte, asked for one by one.
+    for (uint64_t b = 0; b < size; ++b) {
+      MemoryAccess a;
+      a.address = base + b;
+      shadow.update(a, [&](const ShadowCell& c, uint64_t) {
+        REQUIRE(c.write == expected[b]);
+        return c;
+      });
+    }
+    CHECK(!shadow.tiled(base));
+    CHECK(shadow.begin(memory, false));
+    shadow.clear();
+    MemoryAccess all;
+    const int64_t count = static_cast<int64_t>(size), step = 1;
+    all.address = base;
+    all.rank = 1;
+    all.shape = &count;
+    all.strides = &step;
+    shadow.update(all, [](const ShadowCell& c, uint64_t) {
+      CHECK(c == ShadowCell{});
+      return c;
+    });
+  }
+  CHECK(tiled > 50);
+  CHECK(left > 40);
 }
 
 TEST_CASE("check: the runs of an access are its bytes") {

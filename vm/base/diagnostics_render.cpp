@@ -6,6 +6,7 @@
 
 #include "vm/base/diagnostic_limits.h"
 #include "vm/base/diagnostics.h"
+#include "vm/base/escape_text.h"
 
 namespace tile {
 namespace {
@@ -67,7 +68,9 @@ Glyph glyph_at(std::string_view s, size_t column) {
   return {length, std::string(s.substr(0, length)), 1};
 }
 
-std::string escape(std::string_view s) {
+}  // namespace
+
+std::string escape_hidden(std::string_view s) {
   std::string out;
   out.reserve(s.size());
   while (!s.empty()) {
@@ -77,6 +80,8 @@ std::string escape(std::string_view s) {
   }
   return out;
 }
+
+namespace {
 
 struct Paint {
   bool on;
@@ -184,25 +189,25 @@ void append_part(std::string& out, const std::string& part, const char* separato
 // "file:line:col", "k.tilebc: @softmax inst 17 (max_f)", "k.tilebc: byte 24", "argument 3 (%c)", or what is known of
 // it.
 std::string place_text(const Place& p, bool operand_marked) {
-  std::string out = escape(p.source ? p.source->name() : p.file);
+  std::string out = escape_hidden(p.source ? p.source->name() : p.file);
   if (in_text(p)) {
     const auto [line, col] = p.source->line_col(p.span.begin);
     out += ":" + std::to_string(line) + ":" + std::to_string(col);
   } else {
     std::string where;
-    if (!p.function.empty()) where = "@" + escape(p.function);
+    if (!p.function.empty()) where = "@" + escape_hidden(p.function);
     if (p.instruction >= 0) append_part(where, "inst " + std::to_string(p.instruction), " ");
-    if (!p.op.empty()) append_part(where, "(" + escape(p.op) + ")", " ");
+    if (!p.op.empty()) append_part(where, "(" + escape_hidden(p.op) + ")", " ");
     if (!operand_marked && (p.operand >= 0 || !p.operand_name.empty())) {
       std::string operand = "operand";
       if (p.operand >= 0) operand += " " + std::to_string(p.operand);
-      if (!p.operand_name.empty()) operand += " (" + escape(p.operand_name) + ")";
+      if (!p.operand_name.empty()) operand += " (" + escape_hidden(p.operand_name) + ")";
       append_part(where, operand, " ");
     }
     if (p.byte_offset >= 0) append_part(where, "byte " + std::to_string(p.byte_offset), ", ");
     append_part(out, where);
   }
-  append_part(out, escape(p.argument));
+  append_part(out, escape_hidden(p.argument));
   return out;
 }
 
@@ -210,7 +215,7 @@ std::string headline(const std::string& place, const char* word, const char* col
                      const Paint& paint) {
   std::string out = paint(kBold, place.empty() ? "" : place + ":");
   append_part(out, paint(color, std::string(word) + ":"), " ");
-  return out + " " + escape(message);
+  return out + " " + escape_hidden(message);
 }
 
 std::string render_place(const Place& p, const Paint& paint) {
@@ -243,7 +248,7 @@ std::string render(const Diagnostic& d, bool color) {
   out += std::string(" [") + info.name + "]\n";
   out += render_place(d.place, paint);
   if (!d.place.debug_loc.empty()) {
-    out += headline(escape(d.place.debug_loc), "note", kCyan, "the instruction was made from here", paint) + "\n";
+    out += headline(escape_hidden(d.place.debug_loc), "note", kCyan, "the instruction was made from here", paint) + "\n";
   }
   for (const Note& note : d.notes) {
     out += headline(place_text(note.place, false), "note", kCyan, note.message, paint) + "\n";

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "vm/interp/check_shadow.h"
+#include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
 
 namespace tile {
@@ -70,15 +71,10 @@ class OrderCheck : public CheckPart {
   using Node = TokenGraph::Node;
   static constexpr size_t kMostChunks = 4096;  // 256 MiB of memory, some 32 MiB of cells
   static constexpr size_t kFew = 512, kCompared = 8;
-  static constexpr size_t kMostDims = 3;
-  /// An access whose elements share no bytes, kept as it came.
-  struct Box {
-    uint64_t address = 0, bytes = 0;  // all of it lies in [address, address + bytes)
+  /// An access as it came.
+  struct Box : AccessBox {
     Node node = 0;
     bool writes = false;
-    uint32_t element_bytes = 1;
-    size_t rank = 0;  // of the dimensions longer than 1, the largest stride first
-    int64_t shape[kMostDims], strides[kMostDims];
   };
   /// What accesses of one allocation lie in.
   struct Reach {
@@ -114,36 +110,6 @@ class OrderCheck : public CheckPart {
   };
   enum class Relation { None, Before, Unordered };
 
-  /// The access as a box; none where elements may share bytes or it has too many dimensions.
-  static bool box_of(const MemoryAccess& a, Box& box) {
-    box.address = a.address;
-    box.element_bytes = a.element_bytes;
-    if (a.rank == 1 && a.strides[0] == 1) {  // the usual case
-      box.rank = 1;
-      box.shape[0] = a.shape[0];
-      box.strides[0] = 1;
-      box.bytes = static_cast<uint64_t>(a.shape[0]) * a.element_bytes;
-      return true;
-    }
-    for (size_t d = 0; d < a.rank; ++d) {
-      if (a.shape[d] == 1) continue;
-      if (box.rank == kMostDims) return false;
-      size_t k = box.rank++;
-      for (; k > 0 && box.strides[k - 1] < a.strides[d]; --k) {
-        box.strides[k] = box.strides[k - 1];
-        box.shape[k] = box.shape[k - 1];
-      }
-      box.strides[k] = a.strides[d];
-      box.shape[k] = a.shape[d];
-    }
-    int64_t reach = 1;  // elements from the first to behind the last
-    for (size_t k = box.rank; k-- > 0;) {
-      if (box.strides[k] < reach) return false;
-      reach += (box.shape[k] - 1) * box.strides[k];
-    }
-    box.bytes = static_cast<uint64_t>(reach) * a.element_bytes;
-    return true;
-  }
   static Reach& reach_of(Worker& w, const Box& b) {
     const uint64_t allocation = b.address >> Memory::kOffsetBits;
     for (Reach& r : w.reach)
@@ -156,7 +122,7 @@ class OrderCheck : public CheckPart {
     Worker& w = workers_[x.worker];
     if (w.many) return false;
     Box box;
-    if (w.few.size() == kFew || !box_of(a, box)) {
+    if (w.few.size() == kFew || !box.set(a)) {
       write_down(x);
       return false;
     }
@@ -165,7 +131,7 @@ class OrderCheck : public CheckPart {
     // Few are compared one by one, more of them by what each allocation's lie in.
     bool meets = false;
     if (w.few.size() < kCompared) {
-      for (const Box& b : w.few) meets = meets || ((writes || b.writes) && box.address < b.address + b.bytes && b.address < box.address + box.bytes);
+      for (const Box& b : w.few) meets = meets || ((writes || b.writes) && box.meets(b));
     } else {
       if (w.reach.empty())
         for (const Box& b : w.few) reach_of(w, b).add(b);
@@ -186,15 +152,7 @@ class OrderCheck : public CheckPart {
     if (w.many) return;
     w.many = true;
     bool twice = false;
-    for (const Box& b : w.few) {
-      MemoryAccess a;
-      a.address = b.address;
-      a.element_bytes = b.element_bytes;
-      a.rank = b.rank;
-      a.shape = b.shape;
-      a.strides = b.strides;
-      touch(x, a, b.node, &twice);
-    }
+    for (const Box& b : w.few) touch(x, b.access(), b.node, &twice);
     w.few.clear();
     w.reach.clear();
   }

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "vm/interp/check_shadow.h"
+#include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
 
 namespace tile {
@@ -171,9 +171,7 @@ class RaceCheck : public CheckPart {
       if (op.device && op.acquire)
         for_each_element_of(a, [&](size_t, uint64_t address) { w.touched.push_back(address); });
     }
-    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
-      shadow_.update(address, bytes, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
-    });
+    shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
   }
 
  private:
@@ -297,7 +295,7 @@ class RaceCheck : public CheckPart {
   std::atomic<bool> off_{false};
   uint64_t base_ = 0,
            before_ = 0;  // numbers up to base_ are from earlier launches; the next launch may begin at before_
-  Shadow shadow_;
+  TileShadow shadow_;
   SyncOrder order_;
   std::deque<Seen> seen_;  // accesses by number, where blocks synchronise; under the lock of order_
   std::vector<InstId> by_ordinal_;

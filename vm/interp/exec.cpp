@@ -288,11 +288,12 @@ bool work_interleaved(Launch& launch, Interleaving& interleaving, std::span<Work
   const SeededOrder order(o.order.value_or(*o.schedule), total);
   const auto run_block = [&](size_t fiber, uint64_t linear) {
     if (o.cancel && o.cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
-    if (launch.stop.load(std::memory_order_relaxed)) return;
+    if (launch.stop.load(std::memory_order_relaxed)) return false;
     Exec& x = execs[fiber];
     for (size_t p = 0; p < params.size(); ++p) write_bits(x.at(param_slots[p].first), param_slots[p].second, params[p]);
     x.run_block(linear);
     count.blocks.store(launch.done.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return true;
   };
   if (!interleaving.run(workers.size(), total, [&](uint64_t k) { return order(k); }, run_block)) return false;
   for (const Exec& x : execs) launch.steps.fetch_add(x.steps, std::memory_order_relaxed);

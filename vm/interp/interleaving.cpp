@@ -48,11 +48,12 @@ struct Interleaving::State {
 Interleaving::Interleaving(const std::shared_ptr<const ValidModule>& module, const Plan& plan, uint64_t seed) : state_(std::make_unique<State>(module, plan, seed)) {}
 Interleaving::~Interleaving() = default;
 
-bool Interleaving::run(size_t fibers, uint64_t blocks, const std::function<uint64_t(uint64_t)>& block, const std::function<void(size_t, uint64_t)>& run_block) {
+bool Interleaving::run(size_t fibers, uint64_t blocks, const std::function<uint64_t(uint64_t)>& block, const std::function<bool(size_t, uint64_t)>& run_block) {
   State& st = *state_;
   uint64_t begun = 0;
   Fibers all(fibers, [&](size_t me) {
-    while (begun < blocks) run_block(me, block(begun++));
+    bool more = true;
+    while (more && begun < blocks) more = run_block(me, block(begun++));
     st.live.erase(std::find(st.live.begin(), st.live.end(), me));
   });
   if (!all.ready()) return false;

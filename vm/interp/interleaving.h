@@ -19,8 +19,9 @@ class Interleaving : public Observer {
   ~Interleaving() override;
 
   /// Calls run_block(number of the fiber, block) for every block, `fibers` of them interleaved. False if there is no memory for the stacks.
-  /// @param block  the block that begins as number k
-  [[nodiscard]] bool run(size_t fibers, uint64_t blocks, const std::function<uint64_t(uint64_t k)>& block, const std::function<void(size_t, uint64_t)>& run_block);
+  /// @param block      the block that begins as number k
+  /// @param run_block  false: the launch is to end, no more blocks begin
+  [[nodiscard]] bool run(size_t fibers, uint64_t blocks, const std::function<uint64_t(uint64_t k)>& block, const std::function<bool(size_t, uint64_t)>& run_block);
 
   void launch_begin(const Launch& launch) override;
   void block_begin(Exec& x) override;

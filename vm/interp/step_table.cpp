@@ -2,6 +2,7 @@
 #include "vm/interp/step_table.h"
 
 #include "vm/base/check.h"
+#include "vm/base/escape_text.h"
 #include "vm/interp/plan_builder.h"
 
 namespace tile {
@@ -14,6 +15,8 @@ LineRef line_of(const Module& module, const Function& function, InstId i) {
   const Loc& loc = module.locs.get(at);
   return {std::string(module.str(loc.file)), loc.line};
 }
+
+std::string LineRef::text() const { return line ? escape_hidden(file) + ":" + std::to_string(line) : std::string(); }
 
 std::string value_name(const Module& module, const Function& function, ValueId value) {
   if (value < function.value_names.size() && function.value_names[value] != kNone)

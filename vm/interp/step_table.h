@@ -15,7 +15,7 @@ namespace tile {
 struct LineRef {
   std::string file;
   uint32_t line = 0;
-  [[nodiscard]] std::string text() const { return line ? file + ":" + std::to_string(line) : std::string(); }
+  [[nodiscard]] std::string text() const;  ///< "FILE:LINE" for a line of text; empty for line 0
 };
 /// The line of an operation: in the text that the module was read from, else that of its debug location.
 [[nodiscard]] LineRef line_of(const Module& module, const Function& function, InstId i);

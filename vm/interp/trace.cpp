@@ -43,6 +43,7 @@ void Trace::block_end(Exec& x) {
 
 void Trace::line(std::string text) {
   text += '\n';
+  wrote_ = true;
   write_(text);
 }
 

@@ -29,6 +29,7 @@ class Trace : public Observer {
   Trace(std::shared_ptr<const ValidModule> module, const Function& entry, TraceFilter filter,
         std::function<void(std::string_view)> write);
 
+  [[nodiscard]] bool wrote() const { return wrote_; }  ///< a line, for some launch
   void launch_begin(const Launch& launch) override;
   void block_begin(Exec& x) override;
   void block_end(Exec& x) override;
@@ -53,6 +54,7 @@ class Trace : public Observer {
   std::vector<std::string> places_;  // by instruction
   StepTable table_;
   const Plan* plan_ = nullptr;
+  bool wrote_ = false;
   struct Worker {
     bool active = false;
     std::string pending;  // the operation that is running, until its results are there

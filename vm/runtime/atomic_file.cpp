@@ -182,6 +182,21 @@ Result<std::vector<uint8_t>> read_file(const std::string& path, Diagnostics& dia
   }
 }
 
+Status can_write_file(const std::string& path, Diagnostics& diags) {
+  auto failed = [&](const std::string& why) { return diags.error(Code::E0902, place_of(path), "cannot write: " + why); };
+  if (!usable(path)) return failed("the file name is empty or holds a zero byte");
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return failed("it is a folder, expected a file");
+    return ::access(path.c_str(), W_OK) == 0 ? Status() : failed(reason(errno));
+  }
+  const size_t slash = path.find_last_of('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (::stat(folder.c_str(), &status) != 0) return failed(reason(errno));
+  if (!S_ISDIR(status.st_mode)) return failed(reason(ENOTDIR));
+  return ::access(folder.c_str(), W_OK | X_OK) == 0 ? Status() : failed(reason(errno));
+}
+
 Status write_file(const std::string& path, std::span<const std::span<const uint8_t>> pieces, Diagnostics& diags) {
   auto failed = [&](const std::string& why) {
     return diags.error(Code::E0902, place_of(path), "cannot write: " + why);

@@ -39,6 +39,9 @@ inline constexpr uint64_t kMaxFileBytes = uint64_t{1} << 32;
 [[nodiscard]] Result<std::vector<uint8_t>> read_file(const std::string& path, Diagnostics& diags,
                                                      uint64_t limit = kMaxFileBytes);
 
+/// Says what write_file() would say (E0902), as far as that shows before there is anything to write.
+[[nodiscard]] Status can_write_file(const std::string& path, Diagnostics& diags);
+
 /// Writes the pieces, one behind the other, to a new file in the folder of `path`, flushes it to disk and renames it to
 /// `path`. On failure (E0902) `path` is as it was and no other file is left. A link is followed; devices and pipes are
 /// written directly.

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What the checkers cost: launches without checks, with --check=default and with --check=all, in turn, on one thread.
+
+  check_cost.py [TILEVM] [--rounds N] [--only REGEX] [--prefix "chrt -r 10"]
+
+Of each the fastest launch of all rounds counts. --prefix is put before every command: real-time priority keeps other work away."""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COUNT = 131072
+
+TWO = """!view = !cuda_tile.tensor_view<{rows}x{columns}x{type}, strides=[{columns},1]>
+!tiles = !cuda_tile.partition_view<tile=({tile}), !view>
+cuda_tile.module @m {{ entry @k(%a: tile<ptr<{type}>>, %b: tile<ptr<{type}>>, %c: tile<ptr<{type}>>) {{
+    %x, %y, %z = get_tile_block_id : tile<i32>
+    %av = make_tensor_view %a, shape = [{rows},{columns}], strides = [{columns},1] : !view
+    %bv = make_tensor_view %b, shape = [{rows},{columns}], strides = [{columns},1] : !view
+    %cv = make_tensor_view %c, shape = [{rows},{columns}], strides = [{columns},1] : !view
+    %ap = make_partition_view %av : !tiles
+    %bp = make_partition_view %bv : !tiles
+    %cp = make_partition_view %cv : !tiles
+    %at, %t0 = load_view_tko weak %ap[%x,%y] : !tiles, tile<i32> -> tile<{tile}x{type}>, token
+    %bt, %t1 = load_view_tko weak %bp[%x,%y] : !tiles, tile<i32> -> tile<{tile}x{type}>, token
+    %sum = addf %at, %bt : tile<{tile}x{type}>
+    %t2 = store_view_tko weak %sum, %cp[%x,%y] : tile<{tile}x{type}>, !tiles, tile<i32> -> token
+    return
+}} }}
+"""
+
+LOOP = """!view = !cuda_tile.tensor_view<131072xf32, strides=[1]>
+!tiles = !cuda_tile.partition_view<tile=(256), !view>
+cuda_tile.module @m { entry @k(%a: tile<ptr<f32>>, %c: tile<ptr<f32>>) {
+    %x, %y, %z = get_tile_block_id : tile<i32>
+    %av = make_tensor_view %a, shape = [131072], strides = [1] : !view
+    %cv = make_tensor_view %c, shape = [131072], strides = [1] : !view
+    %ap = make_partition_view %av : !tiles
+    %cp = make_partition_view %cv : !tiles
+    %from = constant <i32: 0> : tile<i32>
+    %step = constant <i32: 1> : tile<i32>
+    %to = constant <i32: 32> : tile<i32>
+    %first = muli %x, %to : tile<i32>
+    %zero = constant <f32: 0.0> : tile<256xf32>
+    %sum = for %i in (%from to %to, step %step) : tile<i32> iter_values(%acc = %zero) -> (tile<256xf32>) {
+      %at = addi %first, %i : tile<i32>
+      %v, %t0 = load_view_tko weak %ap[%at] : !tiles, tile<i32> -> tile<256xf32>, token
+      %next = addf %acc, %v : tile<256xf32>
+      continue %next : tile<256xf32>
+    }
+    %t2 = store_view_tko weak %sum, %cp[%x] : tile<256xf32>, !tiles, tile<i32> -> token
+    return
+} }
+"""
+
+
+def cases(folder):
+    """Name, arguments, launches of one run."""
+    def kernel(name, text):
+        (folder / name).write_text(text)
+        return str(folder / name)
+
+    def of_size(example, n):
+        return kernel(f"{example}_{n}.tile", (ROOT / "examples" / f"{example}.tile").read_text().replace("256", str(n)))
+
+    def arrays(form, shape, element="f32", generator="ones"):
+        return [w for g in (generator, generator, "zeros") for w in ("--arg", f"{form}:{element}[{shape}]={g}")]
+
+    for n in (128, 256, 512, 1024):
+        yield f"vector add, views of {n}", [of_size("vector_add_views", n), "--grid", str(COUNT // n), *arrays("array", COUNT)], 400
+    for n in (128, 256):
+        yield f"vector add, pointers, {n}", [of_size("vector_add_pointers", n), "--grid", str(COUNT // n), *arrays("ptr", COUNT), "--arg", f"i32:{COUNT}"], 100
+    for what, rows, columns, element, tile, grid in (("", 512, 256, "f32", "16x16", "32,16"), ("", 512, 256, "f16", "16x16", "32,16"),
+                                                     (" of rows of 250", 512, 250, "f32", "16x16", "32,15"), ("", 512, 256, "f32", "32x8", "16,32")):
+        text = TWO.format(rows=rows, columns=columns, type=element, tile=tile)
+        name = f"add, views of {tile} {element}{what}"
+        yield name, [kernel(f"two_{tile}_{element}_{columns}.tile", text), "--grid", grid, *arrays("ptr", f"{rows},{columns}", element)], 200
+    yield "sum over 32 views of 256", [kernel("loop.tile", LOOP), "--grid", "16", "--arg", f"ptr:f32[{COUNT}]=ones", "--arg", f"ptr:f32[{COUNT}]=zeros"], 400
+    yield "softmax, 512 rows of 200", [str(ROOT / "examples/softmax_rows.tile"), "--grid", "64", "--arg", "array:f32[512,200]=normal(seed=1)", "--arg",
+                                       "array:f32[512,200]=zeros"], 60
+    yield "vector add, 4096", [str(ROOT / "tools/bench/kernels/vector_add.tile"), "--grid", "32", *arrays("ptr", COUNT, generator="normal(seed=1)"), "--arg",
+                               f"i32:{COUNT}"], 400
+    yield "matmul 512 x 512 x 512, 128x128x64", [str(ROOT / "tools/bench/kernels/matmul_f32.tile"), "--grid", "4,4", "--arg", "array:f32[512,512]=normal(seed=1)", "--arg",
+                                                 "array:f32[512,512]=normal(seed=2)", "--arg", "array:f16[512,512]=zeros"], 12
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("tilevm", nargs="?", default=str(ROOT / "build/tilevm"))
+    p.add_argument("--rounds", type=int, default=6)
+    p.add_argument("--only", default="")
+    p.add_argument("--prefix", default="")
+    o = p.parse_args()
+    print("| launch | without, us | `default` | `all` |\n| --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as name:
+        for what, arguments, repeat in cases(pathlib.Path(name)):
+            if not re.search(o.only, what):
+                continue
+            best = {}
+            for _ in range(o.rounds):
+                for check in ("", "default", "all"):
+                    command = [*o.prefix.split(), o.tilevm, *arguments, "--threads", "1", "--repeat", str(repeat), "--json", *(["--check", check] if check else [])]
+                    done = subprocess.run(command, capture_output=True, text=True)
+                    if done.returncode != 0:
+                        sys.exit(f"{what}: exit {done.returncode}\n{done.stderr}")
+                    best[check] = min(best.get(check, 1e9), json.loads(done.stdout)["seconds"])
+            print(f"| {what} | {best[''] * 1e6:.1f} | {best['default'] / best['']:.2f} | {best['all'] / best['']:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
