@@ -62,7 +62,7 @@ class Planner {
                             "cut the tile into smaller ones");
     plan_.facts = Facts(m_, f_);
     plan_.whole_tiles = options_.choice("whole") != "off";
-    plan_.shifted_pieces = options_.choice("unaligned") != "elements";
+    plan_.shifted_pieces = options_.choice("unaligned") == "pieces";
     choose_warps();
     plan_.loops = options_.choice("grid") == "loop" && blocks_may_follow(m_, f_);
     plan_rings(m_, f_, target_, options_, plan_, why_no_ring_);

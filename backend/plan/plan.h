@@ -174,7 +174,7 @@ struct KernelPlan {
   std::map<InstId, std::vector<AheadLoad>> ahead;  ///< by loop
   Facts facts;
   bool whole_tiles = true;                ///< accesses have code without masks for tiles that lie inside their arrays
-  bool shifted_pieces = true;             ///< rings of cp.async cut rows at any address out of pieces of 16 bytes
+  bool shifted_pieces = false;            ///< rings of cp.async cut rows at any address out of pieces of 16 bytes
   uint32_t ring_bytes = 0;                ///< barriers and the longest ring
   /// Left operands of streams in shared memory, K-major; written where the value is made. Their offsets count from ring_bytes.
   std::map<ValueId, RingPlan::Operand> lefts;

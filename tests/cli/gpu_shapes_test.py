@@ -123,7 +123,7 @@ def main():
             work.append(launch(rows[name], "--emulate-policy", policy))
     # Rows cut out of pieces of 16 bytes, with ends of arrays within the last of these, and element by element.
     for shapes, policy in ([(131, 149), (149, 137), (131, 137)], "late"), ([(129, 65), (65, 255), (129, 255)], "random"), ([(1, 1), (1, 1), (1, 1)], "early"):
-        for plan in [], ["unaligned=elements"], ["roles=on", "grid=loop"]:
+        for plan in [], ["unaligned=pieces"], ["roles=on", "grid=loop"], ["roles=on", "grid=loop", "unaligned=pieces"]:
             work.append(launch(rows["mm_ragged"], "--plan", "tma=off", *(w for p in plan for w in ("--plan", p)), "--emulate-policy", policy, shapes=shapes))
     # A producer fills them: one block after the other, in turn, loops of loops, and pieces of 8, 4 and 2 bytes.
     for policy in "early", "late", "random":
