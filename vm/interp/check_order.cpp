@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "vm/interp/check_shadow.h"
 #include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
 
@@ -97,7 +96,7 @@ class OrderCheck : public CheckPart {
     }
   };
   struct Worker {
-    Shadow shadow;
+    TileShadow shadow;
     // The first accesses of a block, as long as they are few and none writes what another touches: most blocks of small kernels need no
     // cells at all.
     std::vector<Box> few;
@@ -158,10 +157,7 @@ class OrderCheck : public CheckPart {
   }
   void touch(Exec& x, const MemoryAccess& a, Node now, bool* twice) {
     const bool writes = facts.op(tokens_.graph(x)->inst(now)).writes;
-    for_each_run(a, [&](uint64_t address, uint64_t bytes) {
-      workers_[x.worker].shadow.update(address, bytes,
-                                       [&](const ShadowCell& c, uint64_t at) { return writes ? written(x, c, now, at, twice) : read(x, c, now, at); });
-    });
+    workers_[x.worker].shadow.update(a, [&](const ShadowCell& c, uint64_t at) { return writes ? written(x, c, now, at, twice) : read(x, c, now, at); });
   }
 
   /// How an earlier access of a cell stands to the present one; reports it if they conflict.

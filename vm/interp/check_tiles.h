@@ -75,6 +75,10 @@ class TileShadow {
   bool begin(const Memory& memory, bool shared);
   /// Forgets everything.
   void clear();
+  /// Forgets one allocation. Not while others update it.
+  void clear(size_t allocation);
+  /// What there is to forget, in pieces of some KiB.
+  [[nodiscard]] size_t chunks() const { return bytes_.chunks() + tiles_.load(std::memory_order_relaxed) / 256; }
   void prefetch(uint64_t address) const {
     const size_t n = allocation_of(address);
     if (n < grids_.size() && grids_[n]->state.load(std::memory_order_relaxed) == State::Bytes) bytes_.prefetch(address);
@@ -118,6 +122,7 @@ class TileShadow {
     std::atomic<State> state{State::Untouched};
     uint64_t base = 0, size = 0;  // of the allocation
     AccessBox box;
+    uint64_t before = 0;          // elements added to an offset, so that the first box has no digit but the largest
     std::array<uint64_t, AccessBox::kMostDims> phase{}, count{};
     unsigned row_shift = 64;      // rank 1: a tile has 2^row_shift bytes; 64: another number, or another rank
     uint64_t row_phase = 0;       // rank 1: bytes to be added to an offset
@@ -153,12 +158,13 @@ class TileShadow {
   /// Makes the first box of an allocation one of its tiles; false if it is none.
   [[nodiscard]] bool start(Grid& g, const AccessBox& box);
   /// The digits of a box's first element; false if an element of it has digits beyond those of the first plus its index.
-  [[nodiscard]] static bool digits(const Grid& g, const AccessBox& box, std::array<uint64_t, AccessBox::kMostDims>& out);
+  [[nodiscard]] static bool digits(const Grid& g, const AccessBox& box, uint64_t before, std::array<uint64_t, AccessBox::kMostDims>& out);
   /// One cell for each byte from now on.
   void give_up(Grid& g);
 
   Shadow bytes_;
   std::vector<std::unique_ptr<Grid>> grids_;  // by allocation
+  std::atomic<size_t> tiles_{0};
   bool shared_ = false;
 };
 
