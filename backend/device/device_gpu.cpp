@@ -64,14 +64,7 @@ class GpuDeviceImpl : public GpuDevice {
     auto box = gpu_->allocate_shared(mailbox_size(**module_), diags);
     if (!box) return Failed;
     mailbox_ = *std::move(box);
-    Memory owner;
-    const auto globals = global_data(**module_, owner, diags);
-    if (!globals) return Failed;
-    for (const auto& g : *globals) {
-      auto memory = gpu_->allocate(g.size, g.name, diags);
-      if (!memory || !gpu_->upload(*memory, g.data, g.size, diags)) return Failed;
-      globals_.push_back(*std::move(memory));
-    }
+    if (!(**module_).globals.empty() && !load_globals(diags)) return Failed;
     phases_.end("memory");
     return {};
   }
@@ -137,6 +130,18 @@ class GpuDeviceImpl : public GpuDevice {
   [[nodiscard]] Result<std::unique_ptr<PreparedLaunch>> prepare_launch(const Function& entry, const LaunchGrid& grid, std::span<const uint64_t> params, Diagnostics& diags) override;
 
  private:
+  [[nodiscard]] Status load_globals(Diagnostics& diags) {
+    Memory owner;  // making one takes a millisecond or two
+    const auto globals = global_data(**module_, owner, diags);
+    if (!globals) return Failed;
+    for (const auto& g : *globals) {
+      auto memory = gpu_->allocate(g.size, g.name, diags);
+      if (!memory || !gpu_->upload(*memory, g.data, g.size, diags)) return Failed;
+      globals_.push_back(*std::move(memory));
+    }
+    return {};
+  }
+
   struct Ready {
     BuiltKernel built;
     cuda::LoadedKernel loaded;
