@@ -766,7 +766,8 @@ void plan_rings(const Module& m, const Function& f, const Target& target, const 
     why = std::move(found.second);
   };
   if (!bulk || copies_only(m, f, target, options, plan, why)) {
-    if (target.wgmma() && plan.loops && may_alternate(m, f, options, plan))
+    // Turns on request: three measurements of f16 4096 through pointers on an H200 gave 0.91 to 1.02 of the peer's rate with them, 0.95 to 0.99 without.
+    if (target.wgmma() && plan.loops && options.choice("alternate") == "on" && may_alternate(m, f, options, plan))
       if (auto found = tried(false, true, false); found.first.alternate && found.first.roles) return take(std::move(found));
     return take(tried(false, false, false));
   }

@@ -30,11 +30,11 @@ UNITS = [("mm_f64_*", ["mma.sync.m16n8k16.f64 from a ring of 4 stages by cp.asyn
          ("mm_of_mm", ["wgmma m64n128k16 from a ring*", "wgmma m64n128k16 with the left operand in registers from 1 stage of a ring*"]),
          ("*", ["wgmma m64n* from a ring*"])]
 # The same with blocks in a loop: rings of cp.async whose pieces have 16 bytes are filled by a producer.
-PRODUCED = [("mm_pointers", [], "256 threads and a producer, looping over blocks, warpgroups in turn", "*from a ring of 5 stages by cp.async of a producer*"),
-            ("mm_pointers", ["alternate=off"], "256 threads and a producer, looping over blocks", "*from a ring of 6 stages by cp.async of a producer*"),
+PRODUCED = [("mm_pointers", ["alternate=on"], "256 threads and a producer, looping over blocks, warpgroups in turn", "*from a ring of 5 stages by cp.async of a producer*"),
+            ("mm_pointers", [], "256 threads and a producer, looping over blocks", "*from a ring of 6 stages by cp.async of a producer*"),
             ("mm_pointers", ["roles=off"], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*"),
             ("mm_skip", [], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*"),
-            ("mm_skip", ["roles=on"], "256 threads and a producer, looping over blocks, warpgroups in turn", "*by cp.async of a producer*"),
+            ("mm_skip", ["roles=on", "alternate=on"], "256 threads and a producer, looping over blocks, warpgroups in turn", "*by cp.async of a producer*"),
             ("mm_sparse", ["roles=on"], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*"),
             ("mm_gathered", ["roles=on"], "256 threads, looping over blocks", "*from a ring of 3 stages by cp.async (*")]
 # Not exact on integers: tanh.
@@ -127,12 +127,12 @@ def main():
             work.append(launch(rows["mm_ragged"], "--plan", "tma=off", *(w for p in plan for w in ("--plan", p)), "--emulate-policy", policy, shapes=shapes))
     # A producer fills them: one block after the other, in turn, loops of loops, and pieces of 8, 4 and 2 bytes.
     for policy in "early", "late", "random":
-        for plan in ["roles=on"], ["grid=loop"], ["grid=loop", "alternate=off"]:
+        for plan in ["roles=on"], ["grid=loop"], ["grid=loop", "alternate=on"]:
             work.append(launch(rows["mm_pointers"], *(w for p in plan for w in ("--plan", p)), "--emulate-policy", policy))
         for name in "mm_nested", "mm_two_loops", "mm_c2_p1":
             work.append(launch(rows[name], "--plan", "tma=off", "--plan", "roles=on", "--emulate-policy", policy))
     for gaps, policy in (0, "random"), (4, "random"), (2, "early"), (1, "late"), (1, "random"):
-        work.append(launch(rows["mm_ragged"], "--plan", "tma=off", "--plan", "roles=on", "--plan", "grid=loop", "--emulate-policy", policy, gaps=gaps))
+        work.append(launch(rows["mm_ragged"], "--plan", "tma=off", "--plan", "roles=on", "--plan", "grid=loop", *(["--plan", "alternate=on"] if gaps else []), "--emulate-policy", policy, gaps=gaps))
     # mma.sync instead, and targets without wgmma.
     for name in "mm_sparse", "mm_gathered", "mm_pointers", "mm_skip", "mm_ragged":
         work.append(launch(rows[name], "--plan", "mma=sync"))
