@@ -169,8 +169,12 @@ TEST_CASE("a number of warnings is kept") {
   Diagnostics d;
   for (size_t i = 0; i < kMaxWarnings; ++i) d.warn({}, "w");
   CHECK(d.all().size() == kMaxWarnings);
+  CHECK(render(d).find("not shown") == std::string::npos);
   d.warn({}, "w");
   CHECK(d.all().size() == kMaxWarnings);
+  CHECK(render(d).ends_with("note: 1 more warning is not shown\n"));
+  d.warn({}, "w");
+  CHECK(render(d).ends_with("note: 2 more warnings are not shown\n"));
 }
 
 TEST_CASE("diagnostics keep a bounded amount of text, and the first error whatever it takes") {

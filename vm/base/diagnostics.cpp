@@ -175,6 +175,7 @@ FailedTag Diagnostics::error(Code code, Place place, std::string message, std::s
 // together: input cannot make the list grow for ever. The first error is always kept, as it decides the class of the failure.
 FailedTag Diagnostics::error(Diagnostic d) {
   const bool warning = is_warning(d);
+  warnings_ += warning ? 1 : 0;
   if (!warning && errors_++ >= limit) return Failed;
   size_t alike = 0, text = 0;
   for (const Diagnostic& kept : all_) {

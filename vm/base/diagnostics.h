@@ -98,18 +98,19 @@ class Diagnostics {
 
   [[nodiscard]] bool has_errors() const { return errors_ != 0; }
   [[nodiscard]] size_t error_count() const { return errors_; }
+  [[nodiscard]] size_t warning_count() const { return warnings_; }
   [[nodiscard]] const std::vector<Diagnostic>& all() const { return all_; }
   /// The first error; the class of a failed run is that of its first error.
   [[nodiscard]] const Diagnostic* first_error() const;
   /// True once `limit` errors are collected: readers stop there.
   [[nodiscard]] bool full() const { return errors_ >= limit; }
-  void clear() { all_.clear(); errors_ = 0; }
+  void clear() { all_.clear(); errors_ = warnings_ = 0; }
 
   size_t limit = 64;
 
  private:
   std::vector<Diagnostic> all_;
-  size_t errors_ = 0;
+  size_t errors_ = 0, warnings_ = 0;  ///< reported, kept or not
 };
 
 /// Text form of one diagnostic, with the source line and a caret where there is one. Ends with a newline.

@@ -273,8 +273,7 @@ std::string render(const Diagnostics& d, bool color) {
   std::string rest;
   if (d.error_count() > shown_errors) {
     rest = shown_errors == 1 ? "only the first error is shown" : "only the first " + std::to_string(shown_errors) + " errors are shown";
-  } else if (d.all().size() > shown) {
-    const size_t more = d.all().size() - shown;
+  } else if (const size_t more = d.warning_count() - (shown - shown_errors); more > 0) {
     rest = std::to_string(more) + (more == 1 ? " more warning is not shown" : " more warnings are not shown");
   }
   if (!rest.empty()) out += headline("", "note", kCyan, rest, Paint{color}) + "\n";
