@@ -4,6 +4,7 @@
 #include "backend/ptx/device_hopper.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tile {
 
@@ -541,14 +542,18 @@ void Lowering::if_then(Value* condition, const std::function<void()>& then, cons
   llvm::BasicBlock* no = otherwise ? block("else") : nullptr;
   llvm::BasicBlock* after = block("endif");
   b.CreateCondBr(condition, yes, no ? no : after);
+  // What one way leaves pending, or has waited for, says nothing of the other.
+  const Pending before = pending_;
   b.SetInsertPoint(yes);
   then();
   if (!b.GetInsertBlock()->getTerminator()) b.CreateBr(after);
+  const Pending left = std::exchange(pending_, before);
   if (no) {
     b.SetInsertPoint(no);
     otherwise();
     if (!b.GetInsertBlock()->getTerminator()) b.CreateBr(after);
   }
+  pending_ = pending_ | left;
   b.SetInsertPoint(after);
 }
 
