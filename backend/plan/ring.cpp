@@ -679,11 +679,19 @@ void find_rings(const Module& m, const Function& f, const Target& target, const 
       why[mma] = "another loop of the kernel uses another number of warpgroups";
       continue;
     }
-    if (ring->copies && ring->sync && warps_forced && ring->m_bits + ring->n_bits > plan.warp_bits + 12) {
+    // A product by all warps of a ring before it may need more of them.
+    const auto crowded = [&](const auto& other) { return other.second.copies && other.second.sync && other.second.m_bits + other.second.n_bits > 2 + ring->group_bits + 12; };
+    if (!ring->sync && std::any_of(plan.rings.begin(), plan.rings.end(), crowded)) {
+      why[mma] = "another loop of the kernel needs more warps";
+      continue;
+    }
+    // Warpgroups of a product before it settle how many warps there are.
+    const bool warps_settled = warps_forced || groups_chosen;
+    if (ring->copies && ring->sync && warps_settled && ring->m_bits + ring->n_bits > plan.warp_bits + 12) {
       why[mma] = "the accumulator needs more than 128 registers a thread";
       continue;
     }
-    if (ring->copies && ring->sync && !warps_forced) plan.warp_bits = copy_warps(m, f, target, *ring, plan.warp_bits, plan.rings.empty());
+    if (ring->copies && ring->sync && !warps_settled) plan.warp_bits = copy_warps(m, f, target, *ring, plan.warp_bits, plan.rings.empty());
     if (!ring->sync) {
       group_bits = ring->group_bits;
       groups_chosen = true;

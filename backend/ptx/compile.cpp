@@ -407,6 +407,9 @@ Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::Tar
     line(".version", target.ptx_version);
     line(".target", target.ptx_target);
   }
+  // wgmma of signed by unsigned integers is newer than its other forms, which older drivers take as well.
+  const auto has = [&](const char* what) { return ptx.find(what) != std::string::npos; };
+  if (target.ptx_version < "8.4" && (has(".s32.s8.u8") || has(".s32.u8.s8")) && has("wgmma.mma_async")) line(".version", "8.4");
   return ptx;
 }
 

@@ -103,6 +103,13 @@ def main():
         many = tilevm(path, "--grid", "1,1,70000", "--gpu=emulate", "--plan", "grid=linear", "--both", "--arg", "ptr:i32[420000]=zeros")
         check("70000 blocks along z", many.returncode == 0, many.stderr)
 
+        # Products of signed by unsigned integers take a newer PTX than those of two alike.
+        text = (ROOT / "tools" / "bench" / "gpu" / "kernels" / "mm_i8_128x128x128_c1_p0.tile").read_text()
+        for signs, version in ("signed signed", "8.3"), ("unsigned unsigned", "8.3"), ("signed unsigned", "8.4"), ("unsigned signed", "8.4"):
+            path.write_text(text.replace("%sum signed signed", f"%sum {signs}"))
+            ptx = tilevm(path, "--gpu", "--target", "sm_90a", "--emit", "ptx").stdout
+            check(f"PTX version of i8 products, {signs}", f".version {version}\n" in ptx and "wgmma.mma_async" in ptx, ptx[:300])
+
     # Wrong choices.
     for arguments, text in (["--plan", "speed=high"], "the choices are"), (["--target", "sm_42"], "the targets are"):
         done = tilevm(f16, "--gpu", "--emit", "plan", *arguments)
