@@ -13,8 +13,9 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-TILEVM = os.environ.get("TILEVM", "tilevm")
-SKIP = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from gpu_kit import SKIP, TILEVM, why_skipped  # noqa: E402
+
 SIZES = {"f32": 4, "f16": 2, "i8": 1, "f64": 8}
 
 # Y = transpose(X), tiles of R x C. "@" stands for what is assumed of addresses, extents and strides.
@@ -183,16 +184,12 @@ def code(folder):
 
 
 def main():
-    if "gpu: LLVM" not in subprocess.run([TILEVM, "--version"], capture_output=True, text=True, check=True).stdout:
-        print("skipped: tilevm was built without the GPU part")
-        return SKIP
     with tempfile.TemporaryDirectory() as folder:
-        problems = code(folder)
         work = list(launches()) + list(quotients(folder))
-        first = agrees(folder, work[0])
-        if "E0916" in first:
-            print("skipped: this processor cannot run emulated kernels")
+        if why := why_skipped(lambda: agrees(folder, work[0])):
+            print("skipped:", why)
             return SKIP
+        problems = code(folder)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             problems += [p for p in pool.map(lambda launch: agrees(folder, launch), work) if p]
     for p in problems:

@@ -13,9 +13,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
-TILEVM = os.environ.get("TILEVM", "tilevm")
-sys.path.insert(0, str(ROOT / "tools" / "bench" / "gpu"))
+sys.path[:0] = [str(ROOT / "tools" / "bench" / "gpu"), str(pathlib.Path(__file__).resolve().parent)]
 import shape_set  # noqa: E402
+from gpu_kit import SKIP, TILEVM, why_skipped  # noqa: E402
 
 # Kernels, and what the remarks say of their products, in order. The first pattern counts.
 UNITS = [("mm_f64_*", ["mma.sync.m16n8k16.f64 from a ring of 4 stages by cp.async"]),
@@ -93,15 +93,12 @@ def produced(name, plan, threads, unit):
 
 
 def main():
-    if "gpu: LLVM" not in subprocess.run([TILEVM, "--version"], capture_output=True, text=True, check=True).stdout:
-        print("skipped: tilevm was built without the GPU part")
-        return 77
     rows = {}
     for row in shape_set.build()[1]:
         rows.setdefault(row.kernel, row)
-    if "E0916" in run(launch(rows["mm_ragged_64"])):
-        print("skipped: this processor cannot run emulated kernels")
-        return 77
+    if why := why_skipped(lambda: run(launch(rows["mm_ragged_64"]))):
+        print("skipped:", why)
+        return SKIP
     work = []
     for k, row in enumerate(rows.values()):
         if row.kernel in INEXACT:

@@ -8,14 +8,13 @@ serialised. Environment: TILEVM, SOURCE_DIR, TILEVM_PTXAS."""
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 
-TILEVM = os.environ.get("TILEVM", "tilevm")
-SKIP = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from gpu_kit import forced, run_cases, tilevm  # noqa: E402
+
 ORDERS = [("early", 1), ("late", 2), ("random", 3), ("random", 4)]
 
 
@@ -136,14 +135,6 @@ CASES = {
 }
 
 
-def tilevm(*arguments):
-    return subprocess.run([TILEVM, *map(str, arguments), "--color", "never"], capture_output=True, text=True, timeout=280, check=False)
-
-
-def forced(plan):
-    return [word for choice in plan.split() for word in ("--plan", choice)]
-
-
 def launch(path, case, plan, order):
     text, shapes, _, _ = CASES[case]
     element = re.search(r"!a = !cuda_tile.tensor_view<\?x\?x(\w+)", text).group(1)
@@ -199,25 +190,11 @@ def code(folder, ptxas):
     return problems
 
 
-def main():
-    if "gpu: LLVM" not in subprocess.run([TILEVM, "--version"], capture_output=True, text=True, check=True).stdout:
-        print("skipped: tilevm was built without the GPU part")
-        return SKIP
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "probe.tile"
-        path.write_text(CASES["64 rows"][0])
-        if "E0916" in launch(path, "64 rows", "", ORDERS[0]).stderr:
-            print("skipped: this processor cannot run emulated kernels")
-            return SKIP
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda case: agrees(folder, case), CASES)
-            problems = code(folder, os.environ.get("TILEVM_PTXAS") or shutil.which("ptxas"))
-            problems += [p for some in found for p in some]
-    for p in problems:
-        print(p)
-    print(f"{sum(2 + len(c[2]) for c in CASES.values() if c[1])} launches, {len(problems)} problems")
-    return 1 if problems else 0
+def probe(folder):
+    path = pathlib.Path(folder) / "probe.tile"
+    path.write_text(CASES["64 rows"][0])
+    return launch(path, "64 rows", "", ORDERS[0]).stderr
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(probe, CASES, agrees, code, sum(2 + len(c[2]) for c in CASES.values() if c[1])))

@@ -8,17 +8,17 @@ serialised. Environment: TILEVM, SOURCE_DIR, TILEVM_PTXAS."""
 import os
 import pathlib
 import re
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from gpu_kit import forced, run_cases, tilevm  # noqa: E402
+
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
-TILEVM = os.environ.get("TILEVM", "tilevm")
 KERNELS = ROOT / "tools" / "bench" / "gpu" / "kernels"
-SKIP = 77
 # Kernel, its keys in a tile, positions, grid: one or two heads of 16, with loops of no, one, two and more trips.
 CASES = [("attention_d128_128x128_full", 128, 384, "1,2"), ("attention_d128_128x64_causal", 128, 384, "3,1"), ("attention_d64_128x128_causal", 64, 640, "5,1"),
          ("attention_d64_128x64_full", 64, 256, "2,1")]
@@ -26,14 +26,6 @@ PLANS = ["roles=off", "rotate=off", "roles=on", "roles=on rotate=off", "blocks=1
          "left=registers", "left=early", "order=program", "refill=stage", "refill=apart", "refill=apart roles=off rotate=off stages=2", "refill=next",
          "refill=next roles=off rotate=off", "refill=next roles=off rotate=off stages=2"]
 ORDERS = [("early", 1), ("late", 2), ("random", 3)]
-
-
-def tilevm(*arguments):
-    return subprocess.run([TILEVM, *map(str, arguments), "--color", "never"], capture_output=True, text=True, timeout=200, check=False)
-
-
-def forced(plan):
-    return [word for choice in plan.split() for word in ("--plan", choice)]
 
 
 def result(folder, case, name, *more):
@@ -127,25 +119,9 @@ def traffic():
             if done.returncode or moved != expected]
 
 
-def main():
-    if "gpu: LLVM" not in subprocess.run([TILEVM, "--version"], capture_output=True, text=True, check=True).stdout:
-        print("skipped: tilevm was built without the GPU part")
-        return SKIP
-    with tempfile.TemporaryDirectory() as folder:
-        _, said = emulated(folder, CASES[-1], "", ORDERS[0])
-        if "E0916" in said:
-            print("skipped: this processor cannot run emulated kernels")
-            return SKIP
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda case: agrees(folder, case), CASES)
-            problems = code(os.environ.get("TILEVM_PTXAS") or shutil.which("ptxas"))
-            problems += [p for some in found for p in some]
-            problems += traffic()
-    for p in problems:
-        print(p)
-    print(f"{len(CASES) * (len(PLANS) + len(ORDERS))} launches, {len(problems)} problems")
-    return 1 if problems else 0
+def probe(folder):
+    return emulated(folder, CASES[-1], "", ORDERS[0])[1]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(probe, CASES, agrees, lambda _, ptxas: code(ptxas) + traffic(), len(CASES) * (len(PLANS) + len(ORDERS))))
