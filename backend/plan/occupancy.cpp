@@ -25,6 +25,19 @@ bool share_ring(KernelPlan& plan) {
   return true;
 }
 
+/// Gives the rings a producer where they can have one, and leaves them as they are otherwise.
+void take_producer(const Module& m, const Function& f, KernelPlan& plan) {
+  const auto apart = plan.rings;
+  if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
+  if (!plan.roles) plan.rings = apart;
+}
+
+bool stands_in_loop(const Function& f, InstId inner) {
+  for (InstId i = 0; i < inner; ++i)
+    if ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > inner) return true;
+  return false;
+}
+
 /// The power of two that is known to divide a scalar expression.
 uint64_t divisor(const Facts& facts, const ScalarNodes& s, int n) {
   if (n < 0) return Facts::kMost;
@@ -98,7 +111,7 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
   // A product outside of loops has its operands and sums in registers, besides those of the ring's tile.
   small = small && count_products(f) == plan.rings.size();
   for (const auto& [loop, r] : plan.rings) {
-    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
+    nested = nested || stands_in_loop(f, loop);
     const unsigned registers = r.sync ? 128 : r.a_registers ? single_registers(r) : 1u << (r.p_bits() + r.q_bits() - 7 - r.group_bits + (r.promote ? 1 : 0));
     large = large || registers > 64;
     small = small && !r.sync && registers <= 64;
@@ -110,11 +123,7 @@ void plan_occupancy(const Module& m, const Function& f, const CompileOptions& op
   const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
   const std::string roles = options.choice("roles");
   unsigned most = RingPlan::kMaxStages;
-  if (roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) {
-    const auto apart = plan.rings;
-    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
-    if (!plan.roles) plan.rings = apart;
-  }
+  if (roles != "off" && (nested || large || plan.loops || roles == "on") && beside >= 3) take_producer(m, f, plan);
   if (plan.roles) {
     most = beside;
   } else if (small && !nested && half >= (few ? 4u : 3u)) {
@@ -137,18 +146,15 @@ void plan_copies(const Module& m, const Function& f, const Target& target, const
   for (const auto& [loop, r] : plan.rings) {
     // The producer's threads are half as many as those that multiply: too few for pieces of 8 bytes and less.
     for (const auto* o : {&r.a, &r.b}) whole_pieces = whole_pieces && aligned(m, f, plan.facts, *o, r.element_bytes);
-    for (InstId i = 0; i < loop; ++i) nested = nested || ((f.insts[i].op == Opcode::For || f.insts[i].op == Opcode::Loop) && f.insts[i].next > loop);
+    nested = nested || stands_in_loop(f, loop);
     sync = sync || r.sync;
     large = large || (!r.sync && r.p_bits() + r.q_bits() - 7 - r.group_bits > 6);
     stage_bytes = std::max(stage_bytes, r.stage_bytes);
   }
   const uint32_t stores = std::min(store_bytes(m, f, plan) << (plan.alternate ? 1 : 0), RingPlan::kSharedBytes / 2);
   const uint32_t beside = (RingPlan::kSharedBytes - RingPlan::kFirstStage - stores) / stage_bytes;
-  if (!sync && target.wgmma() && roles != "off" && ((whole_pieces && (nested || large || plan.loops)) || roles == "on") && beside >= 3) {
-    const auto apart = plan.rings;
-    if (plan.rings.size() == 1 || share_ring(plan)) plan.roles = find_roles(m, f, plan);
-    if (!plan.roles) plan.rings = apart;
-  }
+  if (!sync && target.wgmma() && roles != "off" && ((whole_pieces && (nested || large || plan.loops)) || roles == "on") && beside >= 3)
+    take_producer(m, f, plan);
   for (auto& [loop, r] : plan.rings) {
     if (plan.roles) r.stages = std::min(RingPlan::kMaxStages, beside);
     r.stages = forced_stages(options, r.stages);

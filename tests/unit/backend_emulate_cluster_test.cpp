@@ -26,20 +26,6 @@ bool contains_one(const std::string& message, std::string expect) {
   return false;
 }
 
-template <class F>
-void each_policy(uint64_t seeds, F&& f) {
-  for (const auto policy : {EmulateOptions::Early, EmulateOptions::Late, EmulateOptions::Random})
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      CAPTURE(int{policy});
-      CAPTURE(seed);
-      EmulateOptions options;
-      options.policy = policy;
-      options.seed = seed;
-      options.threads = 1 + seed % 2;
-      f(options);
-    }
-}
-
 /// Runs the case clean, then with each defect. Words of the kernel: one for each input, maps of `map` over the first input or the output, output.
 struct ClusterCase {
   Case c;
@@ -79,7 +65,7 @@ struct ClusterCase {
   }
   void check_all(std::initializer_list<Defect> defects) const {
     const auto clean = make("");
-    each_policy(20, [&](EmulateOptions options) {
+    each_policy(20, 2, [&](EmulateOptions options) {
       options.hazards = options.seed % 4 != 0;
       const Outcome o = run(*clean, options);
       REQUIRE_MESSAGE(o.ok, o.message);
@@ -88,7 +74,7 @@ struct ClusterCase {
     for (const Defect& d : defects) {
       CAPTURE(std::string(d.name));
       const auto kernel = make(d.name);
-      each_policy(6, [&](const EmulateOptions& options) {
+      each_policy(6, 2, [&](const EmulateOptions& options) {
         const Outcome o = run(*kernel, options);
         CHECK_FALSE(o.ok);
         CHECK_MESSAGE(contains_one(o.message, d.expect), o.message);

@@ -79,27 +79,13 @@ Case ring_case() {
   return c;
 }
 
-template <class F>
-void each_policy(uint64_t seeds, F&& f) {
-  for (const auto policy : {EmulateOptions::Early, EmulateOptions::Late, EmulateOptions::Random})
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      CAPTURE(int{policy});
-      CAPTURE(seed);
-      EmulateOptions options;
-      options.policy = policy;
-      options.seed = seed;
-      options.threads = 1;
-      f(options);
-    }
-}
-
 TEST_CASE("emulation: a warp's cp.async are handed over by arrivals behind them") {
   const Case c = ring_case();
   for (const char* way : {"", "copies waited for"}) {
     std::string error;
     const auto kernel = build(c.emit, 2, c.threads, c.shared_bytes, way, error);
     REQUIRE_MESSAGE(kernel, error);
-    each_policy(20, [&](EmulateOptions options) {
+    each_policy(20, 1, [&](EmulateOptions options) {
       options.hazards = options.seed % 4 != 0;
       const Outcome o = run(*kernel, c, options);
       REQUIRE_MESSAGE(o.ok, o.message);
@@ -129,7 +115,7 @@ TEST_CASE("emulation: defects of arrivals behind cp.async") {
     const auto kernel = build(c.emit, 2, c.threads, c.shared_bytes, defect.name, error);
     REQUIRE_MESSAGE(kernel, error);
     const std::string name = defect.name;
-    each_policy(6, [&](const EmulateOptions& options) {
+    each_policy(6, 1, [&](const EmulateOptions& options) {
       // What is done at once cannot be in flight at the end.
       if (name == "ends in flight" && options.policy != EmulateOptions::Late) return;
       const Outcome o = run(*kernel, c, options);

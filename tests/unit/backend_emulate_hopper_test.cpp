@@ -162,27 +162,13 @@ struct Gemm {
   }
 };
 
-template <class F>
-void each_policy(uint64_t seeds, F&& f) {
-  for (const auto policy : {EmulateOptions::Early, EmulateOptions::Late, EmulateOptions::Random})
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      CAPTURE(int{policy});
-      CAPTURE(seed);
-      EmulateOptions options;
-      options.policy = policy;
-      options.seed = seed;
-      options.threads = 1;
-      f(options);
-    }
-}
-
 TEST_CASE("emulation: a ring of bulk loads and wgmma runs clean under every policy and seed") {
   for (const bool row_major : {false, true}) {
     std::string error;
     const auto kernel = build(row_major ? emit_gemm<true> : emit_gemm<false>, 3, kThreads, kShared, "", error);
     REQUIRE_MESSAGE(kernel, error);
     Gemm gemm(row_major);
-    each_policy(30, [&](EmulateOptions options) {
+    each_policy(30, 1, [&](EmulateOptions options) {
       options.hazards = options.seed % 4 != 0;
       const Outcome o = gemm.run(*kernel, options);
       REQUIRE_MESSAGE(o.ok, o.message);
@@ -202,7 +188,7 @@ TEST_CASE("emulation: matrix descriptors in a cluster hold addresses within the 
       const auto kernel = build(row_major ? emit_gemm<true> : emit_gemm<false>, 3, kThreads, kShared, bug, error, 2);
       REQUIRE_MESSAGE(kernel, error);
       Gemm gemm(row_major);
-      each_policy(6, [&](const EmulateOptions& options) {
+      each_policy(6, 1, [&](const EmulateOptions& options) {
         const Outcome o = gemm.run(*kernel, options, {}, 2);
         REQUIRE_MESSAGE(o.ok == bug.empty(), o.message);
         if (o.ok) {
@@ -251,7 +237,7 @@ TEST_CASE("emulation: defects of a ring of bulk loads and wgmma") {
     const auto kernel = build(emit_gemm<false>, 3, kThreads, kShared, defect.name, error);
     REQUIRE_MESSAGE(kernel, error);
     Gemm gemm(false);
-    each_policy(6, [&](const EmulateOptions& options) {
+    each_policy(6, 1, [&](const EmulateOptions& options) {
       const Outcome o = gemm.run(*kernel, options, defect.name);
       CHECK_FALSE(o.ok);
       CHECK_MESSAGE((o.code == Code::I0002 || o.code == Code::T0101), o.message);
@@ -271,7 +257,7 @@ TEST_CASE("emulation: the source of a bulk store may be written after the wait f
   const auto kernel = build(emit_gemm<false>, 3, kThreads, kShared, "source overwritten", error);
   REQUIRE_MESSAGE(kernel, error);
   Gemm gemm(false);
-  each_policy(10, [&](const EmulateOptions& options) {
+  each_policy(10, 1, [&](const EmulateOptions& options) {
     const Outcome o = gemm.run(*kernel, options);
     CHECK_MESSAGE(o.ok, o.message);
     CHECK(o.right);
@@ -299,7 +285,7 @@ TEST_CASE("emulation: barriers of a warp and of some warps order accesses") {
     std::string error;
     const auto kernel = build(c.emit, 1, c.threads, c.shared_bytes, bug, error);
     REQUIRE_MESSAGE(kernel, error);
-    each_policy(10, [&](const EmulateOptions& options) {
+    each_policy(10, 1, [&](const EmulateOptions& options) {
       const Outcome o = run(*kernel, c, options);
       CHECK_MESSAGE(o.ok == (*bug == 0), o.message);
       if (o.ok) CHECK(o.right);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "backend/emulate/emulate.h"
 #include "backend/ptx/device.h"
 #include "backend/ptx/jit.h"
@@ -375,6 +377,21 @@ inline Case shuffle_case() {
       c.want.push_back(v);
   }
   return c;
+}
+
+/// Calls f with every policy and `seeds` seeds, by 1 to `threads` threads of the host in turn.
+template <class F>
+void each_policy(uint64_t seeds, unsigned threads, F&& f) {
+  for (const auto policy : {tile::EmulateOptions::Early, tile::EmulateOptions::Late, tile::EmulateOptions::Random})
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      CAPTURE(int{policy});
+      CAPTURE(seed);
+      tile::EmulateOptions options;
+      options.policy = policy;
+      options.seed = seed;
+      options.threads = static_cast<unsigned>(1 + seed % threads);
+      f(options);
+    }
 }
 
 }  // namespace emulate_kit
