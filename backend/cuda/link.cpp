@@ -34,6 +34,13 @@ namespace {
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name) : fd_(::memfd_create(name, MFD_CLOEXEC)) {}
+  /// One that does not grow beyond `most` bytes: writing fails then. What was written is what ends at the descriptor's position.
+  MemoryFile(const char* name, off_t most) : fd_(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    if (fd_ >= 0 && (::ftruncate(fd_, most) != 0 || ::fcntl(fd_, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0)) {
+      ::close(fd_);
+      fd_ = -1;
+    }
+  }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   ~MemoryFile() {
@@ -53,7 +60,11 @@ class MemoryFile {
   [[nodiscard]] bool read(Bytes& to) const {
     struct stat status {};
     if (::fstat(fd_, &status) != 0 || status.st_size < 0) return false;
-    to.resize(static_cast<size_t>(status.st_size));
+    return read(to, static_cast<size_t>(status.st_size));
+  }
+  template <class Bytes>
+  [[nodiscard]] bool read(Bytes& to, size_t bytes) const {
+    to.resize(bytes);
     for (size_t done = 0; done < to.size();) {
       const ssize_t n = ::pread(fd_, to.data() + done, to.size() - done, static_cast<off_t>(done));
       if (n < 0 && errno == EINTR) continue;
@@ -158,12 +169,34 @@ void write_memory(const std::string& file, const std::string& version) {
   if (std::fclose(out) != 0 || !good || ::rename(unfinished.c_str(), file.c_str()) != 0) (void)::unlink(unfinished.c_str());
 }
 
+constexpr size_t kMostSaid = 1000;  // of the words of a program that is none of NVIDIA's, in a message
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g s", seconds);
+  return text;
+}
+
+/// 83 of ".version 8.3"; 0 where there is no such line.
+unsigned ptx_version(const std::string& ptx) {
+  const size_t at = ptx.find(".version ");
+  if (at == std::string::npos) return 0;
+  char* end = nullptr;
+  const unsigned long major = std::strtoul(ptx.c_str() + at + 9, &end, 10), minor = *end == '.' ? std::strtoul(end + 1, nullptr, 10) : 0;
+  return major < 100 && minor < 10 ? static_cast<unsigned>(major * 10 + minor) : 0;
+}
+
+std::string version_text(unsigned ptx) { return std::to_string(ptx / 10) + "." + std::to_string(ptx % 10); }
+
 class Ptxas : public Linker {
  public:
   Ptxas(std::string path, std::string version) : path_(std::move(path)), version_(std::move(version)) {}
   [[nodiscard]] const std::string& version() const override { return version_; }
 
   [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const override {
+    if (const unsigned needed = ptx_version(request.ptx), most = ptx_of_assembler(version_); most != 0 && needed > most)
+      return diags.error(Code::E0915, Place{}, "code for " + request.target + " is PTX " + version_text(needed) + "; " + version_ + " (" + path_ + ") takes PTX up to " + version_text(most),
+                         "install a newer one (pip install nvidia-cuda-nvcc), or name it by TILEVM_PTXAS; TILEVM_PTXAS=driver takes the driver's linker");
     const MemoryFile in("kernel.ptx"), out("kernel.cubin");
     if (in.fd() < 0 || out.fd() < 0 || !in.write(request.ptx))
       return diags.error(Code::E0903, Place{}, "no memory for the files of ptxas: " + std::generic_category().message(errno));
@@ -175,7 +208,7 @@ class Ptxas : public Linker {
     const int status = run_tool(path_, arguments, {in.fd(), out.fd()}, output, request.seconds, request.memory_bytes);
     Linked linked;
     if (status == kTimedOut)
-      return diags.error({Code::L0106, Place{}, path_ + " takes longer than " + std::to_string(request.seconds) + " s for " + request.name, {}, "raise --compile-time-limit, or use -O1", "CompileTime"});
+      return diags.error({Code::L0106, Place{}, path_ + " takes longer than " + seconds_text(request.seconds) + " for " + request.name, {}, "raise --compile-time-limit, or use -O1", "CompileTime"});
     // What ptxas does without memory differs from place to place, so with a limit all ends that are no rejection count as that.
     if (request.memory_bytes != 0 && status != 0 && output.find("error   :") == std::string::npos)
       return diags.error({Code::L0103, Place{}, path_ + " takes more memory than the limit of " + std::to_string(request.memory_bytes) + " bytes for " + request.name, {}, "raise --compile-max-memory, or use -O1", "CompileMemory"});
@@ -184,7 +217,7 @@ class Ptxas : public Linker {
     lift_messages(output, request, status != 0, linked, diags);
     if (status != 0) {
       if (diags.error_count() == before)
-        (void)diags.error(Code::E0915, Place{}, path_ + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output));
+        (void)diags.error(Code::E0915, Place{}, path_ + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output.substr(0, kMostSaid)));
       return Failed;
     }
     if (!out.read(linked.cubin) || linked.cubin.size() < 4 || std::memcmp(linked.cubin.data(), "\177ELF", 4) != 0)
@@ -205,16 +238,10 @@ class DriverLinker : public Linker {
   [[nodiscard]] const std::string& version() const override { return version_; }
 
   [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const override {
-    if (const size_t at = request.ptx.find(".version "); at != std::string::npos) {
-      char* end = nullptr;
-      const unsigned long major = std::strtoul(request.ptx.c_str() + at + 9, &end, 10), minor = *end == '.' ? std::strtoul(end + 1, nullptr, 10) : 0;
-      const unsigned most = highest_ptx_version(driver_.version());
-      if (major < 100 && minor < 10 && major * 10 + minor > most) {
-        const int needed = driver_for_ptx(static_cast<unsigned>(major * 10 + minor));
-        return diags.error(Code::E0911, Place{}, "code for " + request.target + " is PTX " + std::to_string(major) + "." + std::to_string(minor) + "; the driver for CUDA " + driver_.version_text() +
-                                                     " takes PTX up to " + std::to_string(most / 10) + "." + std::to_string(most % 10),
-                           "update NVIDIA's driver to one for CUDA " + std::to_string(needed / 1000) + "." + std::to_string(needed % 1000 / 10) + ", or install ptxas (pip install nvidia-cuda-nvcc)");
-      }
+    if (const unsigned needed = ptx_version(request.ptx), most = highest_ptx_version(driver_.version()); needed > most) {
+      const int driver = driver_for_ptx(needed);
+      return diags.error(Code::E0911, Place{}, "code for " + request.target + " is PTX " + version_text(needed) + "; the driver for CUDA " + driver_.version_text() + " takes PTX up to " + version_text(most),
+                         "update NVIDIA's driver to one for CUDA " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10) + ", or install ptxas (pip install nvidia-cuda-nvcc)");
     }
     std::vector<char> info(1 << 16), errors(1 << 16);
     std::vector<JitOption> options;
@@ -299,7 +326,8 @@ bool wait_for(int child, double seconds, int& status) {
 
 int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output, double seconds, uint64_t memory_bytes) {
   output.clear();
-  const MemoryFile said("output");
+  constexpr off_t kMostOutput = 1 << 24;
+  const MemoryFile said("output", kMostOutput);
   if (said.fd() < 0) {
     output = std::generic_category().message(errno);
     return -1;
@@ -347,7 +375,8 @@ int run_tool(const std::string& path, const std::vector<std::string>& arguments,
   }
   int status = 0;
   if (!wait_for(child, seconds, status)) return kTimedOut;
-  (void)said.read(output);
+  const off_t written = ::lseek(said.fd(), 0, SEEK_CUR);  // the program's descriptors share the position
+  (void)said.read(output, static_cast<size_t>(std::clamp<off_t>(written, 0, kMostOutput)));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -365,15 +394,21 @@ Result<std::string> find_ptxas(Diagnostics& diags) {
   return find_cuda_program("ptxas", "TILEVM_PTXAS", diags);
 }
 
-Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory, bool ask) {
+unsigned ptx_of_assembler(const std::string& version) {
+  int major = 0, minor = 0;
+  return std::sscanf(version.c_str(), "ptxas V%d.%d", &major, &minor) == 2 && major < 1000 ? highest_ptx_version(major * 1000 + minor * 10) : 0;
+}
+
+Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory, bool ask, double seconds) {
   const std::string remembered = memory_file(path, memory);
   if (std::string version = read_memory(remembered); !version.empty()) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, std::move(version)));
   if (!ask) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, "ptxas"));
   std::string output;
-  const int status = run_tool(path, {"--version"}, {}, output);
+  const int status = run_tool(path, {"--version"}, {}, output, seconds);
+  if (status == kTimedOut) return diags.error(Code::E0915, Place{}, path + " does not tell its version in " + seconds_text(seconds), "TILEVM_PTXAS names another one");
   // "Cuda compilation tools, release 13.0, V13.0.88"
   const size_t at = output.rfind(", V");
-  if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output));
+  if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output.substr(0, kMostSaid)));
   const size_t end = output.find_first_not_of("0123456789.", at + 3);
   const std::string version = "ptxas " + output.substr(at + 2, end == std::string::npos ? end : end - at - 2);
   write_memory(remembered, version);

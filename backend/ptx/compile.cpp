@@ -233,6 +233,9 @@ struct Lowered {
   CompiledKernel kernel;
 };
 
+// Of a kernel's parameters, from PTX 8.1 on; before that kSmallParameterBytes.
+constexpr size_t kMostParameterBytes = 32764, kSmallParameterBytes = 4352;
+
 /// One attempt. `excess`: bytes of shared memory that are missing where the kernel needs more than there is; then there is no result
 /// and no error. Nor is there a result if not `apart`: warpgroups that alternate would meet.
 Result<Lowered> attempt(const ValidModule& module, const Function& entry, const Target& target, const CompileOptions& options, llvm::Module& out, uint32_t* excess,
@@ -269,6 +272,10 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
   *apart = !lowering.alternation_fails();
   if (k.shared_bytes > target.max_shared()) *excess = k.shared_bytes - target.max_shared();
+  if (const size_t bytes = lowering.parameter_bytes(); bytes > kMostParameterBytes)
+    return diags.error(Code::E0808, (*module).place(entry),
+                       "the kernel needs " + std::to_string(bytes) + " bytes of parameters (8 for each of the entry's and each global of the module), a kernel has at most " +
+                           std::to_string(kMostParameterBytes));
   std::string broken;
   llvm::raw_string_ostream os(broken);
   if (llvm::verifyModule(out, &os))
@@ -407,7 +414,9 @@ Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::Tar
     line(".version", target.ptx_version);
     line(".target", target.ptx_target);
   }
-  // wgmma of signed by unsigned integers is newer than its other forms, which older drivers take as well.
+  // Not for all kernels, since older drivers take the rest: many parameters, wgmma of signed by unsigned integers.
+  const auto many = [](const llvm::Function& f) { return f.hasExternalLinkage() && !f.isDeclaration() && f.arg_size() * 8 > kSmallParameterBytes; };
+  if (target.ptx_version < "8.1" && llvm::any_of(code, many)) line(".version", "8.1");
   const auto has = [&](const char* what) { return ptx.find(what) != std::string::npos; };
   if (target.ptx_version < "8.4" && (has(".s32.s8.u8") || has(".s32.u8.s8")) && has("wgmma.mma_async")) line(".version", "8.4");
   return ptx;

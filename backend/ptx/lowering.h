@@ -29,6 +29,7 @@ class Lowering {
   /// Emits the whole kernel. False after an error.
   [[nodiscard]] bool run(const std::string& symbol);
   [[nodiscard]] uint32_t shared_bytes() const { return shared_bytes_; }
+  [[nodiscard]] size_t parameter_bytes() const { return params_.size() * 8; }
   /// Those of the operations, and for each loop how much its body moves through scratch space.
   [[nodiscard]] std::vector<Remark> take_remarks();
 

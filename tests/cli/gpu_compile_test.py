@@ -110,6 +110,15 @@ def main():
             ptx = tilevm(path, "--gpu", "--target", "sm_90a", "--emit", "ptx").stdout
             check(f"PTX version of i8 products, {signs}", f".version {version}\n" in ptx and "wgmma.mma_async" in ptx, ptx[:300])
 
+        # More parameters than older PTX has, and more than a kernel can have.
+        for count, target, version in (500, "sm_80", "7.8"), (600, "sm_75", "8.1"), (600, "sm_90", "8.1"), (600, "sm_90a", "8.3"), (4100, "sm_120a", None):
+            path.write_text("cuda_tile.module @m { entry @e(" + ", ".join(f"%p{k}: tile<i32>" for k in range(count)) + ") { return } }")
+            done = tilevm(path, "--target", target, "--emit", "ptx")
+            if version:
+                check(f"PTX version of {count} parameters on {target}", f".version {version}\n" in done.stdout, done.stdout[:300] + done.stderr)
+            else:
+                check("more parameters than a kernel has", done.returncode == 1 and "32808 bytes of parameters" in done.stderr and "at most 32764 [E0808]" in done.stderr, done.stderr)
+
     # Wrong choices.
     for arguments, text in (["--plan", "speed=high"], "the choices are"), (["--target", "sm_42"], "the targets are"):
         done = tilevm(f16, "--gpu", "--emit", "plan", *arguments)

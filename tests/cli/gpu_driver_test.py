@@ -191,6 +191,22 @@ def with_gpu_part(folder):
     result, seen = calls(launch, FAKE_CUDA_VERSION=13010)
     check("another driver", any(c.startswith("cuLinkComplete") for c in seen), "a cubin of another driver was used")
 
+    # ptxas that was only found gives way to the driver's linker where one of the two is too new for the other; one that was named does not.
+    tools = folder / "tools"
+    tools.mkdir()
+    for release, driver in ("11.8", True), ("14.0", True), ("13.0", False):
+        (tools / "ptxas").write_text(f"#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release {release}, V{release}.1'; exit; fi\necho 'ptxas fatal   : this one' >&2\nexit 255\n")
+        (tools / "ptxas").chmod(0o755)
+        result, seen = calls(launch + ["--no-cache"], TILEVM_PTXAS="", PATH=f"{tools}:{os.environ['PATH']}")
+        check(f"ptxas {release} beside a driver for 13.0", (result.returncode == 0) == driver == any(c.startswith("cuLinkComplete") for c in seen), result.stderr)
+        check(f"ptxas {release}", driver or "this one" in result.stderr, result.stderr)
+        if release == "11.8":
+            expect("old ptxas by name", run(launch + ["--no-cache"], folder, TILEVM_PTXAS=tools / "ptxas", TMPDIR=tools), 3, "E0915", "k.tile:3:", "is PTX 8.3; ptxas V11.8.1 (", "takes PTX up to 7.8", "pip install")
+    # One that takes too long is not asked again where its messages belong.
+    (tools / "ptxas").write_text("#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release 13.0, V13.0.1'; exit; fi\necho >> asked\nexec sleep 20\n")
+    expect("slow ptxas", run(["k.tile", "--emit", "cubin=x.cubin", "--compile-time-limit", "1.5"], folder, TILEVM_PTXAS=tools / "ptxas", TMPDIR=tools), 6, "L0106", "takes longer than 1.5 s", "k.tile:3:")
+    check("slow ptxas", (folder / "asked").read_text() == "\n", "asked more than once")
+
     # Every function that can fail, does.
     symbols = re.findall(r'X\(\w+, "(cu\w+)"', (SOURCE / "backend/cuda/driver.h").read_text())
     check("symbols", len(symbols) > 40, symbols)
