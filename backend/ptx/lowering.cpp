@@ -268,7 +268,7 @@ bool Lowering::emit(InstId i, bool* ended) {
 
 bool Lowering::unsupported(InstId i, const std::string& why) {
   (void)diags.error(Code::E0808, m.place(f, i), std::string(f.def(i).name) + " is not supported on " + d.target.name + ": " + why,
-                    f.def(i).name.starts_with("multimem") ? "" : "run it with --cpu");
+                    "run it with --cpu");
   return false;
 }
 
