@@ -64,7 +64,7 @@ TEST_CASE("f32 atomic additions on an H200 flush subnormal numbers, no others do
 TEST_CASE("types and operations of which nothing else is known have the exact kernels") {
   bool same = true;
   for (const ElementType t : {ElementType::F16, ElementType::BF16, ElementType::F32})
-    for (const Opcode op : {Opcode::AddF, Opcode::MulF, Opcode::Exp, Opcode::Fma}) same = same && find_elementwise(op, t, t, {}, Numerics::H200) == find_elementwise(op, t, t, {});
+    for (const Opcode op : {Opcode::AddF, Opcode::MulF, Opcode::Sqrt, Opcode::DivF, Opcode::RemF, Opcode::Fma}) same = same && find_elementwise(op, t, t, {}, Numerics::H200) == find_elementwise(op, t, t, {});
   CHECK(same);
   same = f64(Opcode::Exp) == f64(Opcode::Exp, Rounding::NearestEven, Numerics::Exact);
   CHECK(same);

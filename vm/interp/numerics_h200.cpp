@@ -67,8 +67,13 @@ ElementwiseFn f64_with_nan(Opcode op, Rounding r) {
 ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m, Numerics numerics) {
   const ElementwiseFn exact = find_elementwise(op, in, out, m);
   if (!exact || numerics == Numerics::Exact || in != out) return exact;
-  const ElementwiseFn other = in == ElementType::F64 ? f64_with_nan(op, m.rounding) : find_unit_function(op, in, m);
-  return other ? other : exact;
+  if (in == ElementType::F64) {
+    const ElementwiseFn other = f64_with_nan(op, m.rounding);
+    return other ? other : exact;
+  }
+  if (const ElementwiseFn unit = find_unit_function(op, in, m)) return unit;
+  const ElementwiseFn elementary = find_elementary(op, in);
+  return elementary ? elementary : exact;
 }
 
 ElementwiseFn find_atomic_add(ElementType e, Numerics numerics) {

@@ -1,31 +1,20 @@
 // What tileiras 13.5 makes of approximate variants and functions for sm_90 where that is one instruction of the function unit and
 // multiplications around it: the operand is scaled out of the subnormal numbers, the result scaled back (spec/semantics.md section 6).
-#include "vm/base/numeric.h"
-#include "vm/interp/function_unit.h"
 #include "vm/interp/numerics_h200.h"
+#include "vm/interp/numerics_h200_kernels.h"
 
 namespace tile {
 namespace {
 
+using namespace h200;
+
 constexpr float kSmallestNormal = 0x1p-126f;
-constexpr uint32_t kNan = 0x7FFFFFFF, kSign = 0x80000000, kInfinity = 0x7F800000;
 
 float flushed(float x) {
   const uint32_t bits = float_bits(x);
   return (bits & kInfinity) == 0 ? float_of(bits & kSign) : x;
 }
-/// A product with the one NaN of f32.
-float product(float x, float y) {
-  const float p = x * y;
-  return p != p ? float_of(kNan) : p;
-}
 float flushed_product(float x, float y) { return flushed(product(flushed(x), flushed(y))); }
-
-float reciprocal(float x) { return float_of(unit_reciprocal(float_bits(x))); }
-float root(float x) { return float_of(unit_root(float_bits(x))); }
-float inverse_root(float x) { return float_of(unit_inverse_root(float_bits(x))); }
-float power_of_two(float x) { return float_of(unit_power_of_two(float_bits(x))); }
-float tangent(float x) { return float_of(unit_hyperbolic_tangent(float_bits(x))); }
 
 bool is_tiny(float x) { return __builtin_fabsf(x) < kSmallestNormal; }
 
@@ -56,41 +45,6 @@ float full_quotient_ftz(float x, float y) {
   return flushed_product(reciprocal(y), x);
 }
 
-template <float (*kFunction)(float)>
-void of_f32(void* out, const void* const* in, size_t n) {
-  auto* o = static_cast<float*>(out);
-  const auto* x = static_cast<const float*>(in[0]);
-  for (size_t i = 0; i < n; ++i) o[i] = kFunction(x[i]);
-}
-template <float (*kFunction)(float, float)>
-void of_two_f32(void* out, const void* const* in, size_t n) {
-  auto* o = static_cast<float*>(out);
-  const auto *x = static_cast<const float*>(in[0]), *y = static_cast<const float*>(in[1]);
-  for (size_t i = 0; i < n; ++i) o[i] = kFunction(x[i], y[i]);
-}
-template <float (*kFunction)(float)>
-void of_f16(void* out, const void* const* in, size_t n) {
-  auto* o = static_cast<uint16_t*>(out);
-  const auto* x = static_cast<const uint16_t*>(in[0]);
-  for (size_t i = 0; i < n; ++i) o[i] = f32_to_f16(kFunction(f16_to_f32(x[i])));
-}
-template <float (*kFunction)(float)>
-void of_bf16(void* out, const void* const* in, size_t n) {
-  auto* o = static_cast<uint16_t*>(out);
-  const auto* x = static_cast<const uint16_t*>(in[0]);
-  for (size_t i = 0; i < n; ++i) o[i] = f32_to_bf16(kFunction(bf16_to_f32(x[i])));
-}
-
-template <float (*kFunction)(float)>
-ElementwiseFn by_type(ElementType e) {
-  switch (e) {
-    case ElementType::F32: return of_f32<kFunction>;
-    case ElementType::F16: return of_f16<kFunction>;
-    case ElementType::BF16: return of_bf16<kFunction>;
-    default: return nullptr;
-  }
-}
-
 }  // namespace
 
 ElementwiseFn find_unit_function(Opcode op, ElementType e, const Modifiers& m) {
@@ -102,8 +56,8 @@ ElementwiseFn find_unit_function(Opcode op, ElementType e, const Modifiers& m) {
     case Opcode::TanH: return approximate ? of_f32<tangent> : nullptr;
     case Opcode::Sqrt: return !approximate ? nullptr : m.flush_to_zero ? of_f32<root> : of_f32<scaled_root>;
     case Opcode::DivF:
-      if (approximate) return m.flush_to_zero ? of_two_f32<approximate_quotient_ftz> : of_two_f32<approximate_quotient>;
-      if (full) return m.flush_to_zero ? of_two_f32<full_quotient_ftz> : of_two_f32<full_quotient>;
+      if (approximate) return m.flush_to_zero ? of_f32<approximate_quotient_ftz> : of_f32<approximate_quotient>;
+      if (full) return m.flush_to_zero ? of_f32<full_quotient_ftz> : of_f32<full_quotient>;
       return nullptr;
     default: return nullptr;
   }
