@@ -68,6 +68,7 @@ void Findings::launch_end(const Launch& launch) {
     d.help = std::move(e.finding.help);
     launch.diags->error(std::move(d));
   }
+  if (entries_.empty() && remarks_.empty()) return;
   Place place;
   place.function = module.str(f.name);
   if (entries_.size() > CheckOptions::kMaxFindings)

@@ -123,14 +123,16 @@ class NanCheck : public CheckPart {
   }
 
   void launch_begin(const Launch& launch) override {
-    workers_.assign(launch.threads, {});
+    workers_.resize(launch.threads);
     for (Worker& w : workers_) w.special = known_;
   }
   unsigned wants(InstId i) const override {
     if (facts.op(i).in_body || f.insts[i].op == Opcode::Constant || facts.op(i).control) return kNever;
     return results_[i].empty() ? kNever : kAfter;
   }
-  void silent(Exec& x, InstId i) override { scan(x, i); }
+  void silent(Exec& x, std::span<const InstId> insts) override {
+    for (const InstId i : insts) scan(x, i);
+  }
   void after(Exec& x, const Step& s) override { scan(x, s.inst); }
   void carry(Exec& x, std::span<const Carry> moves) override {
     Worker& w = workers_[x.worker];

@@ -5,14 +5,15 @@
 
 #include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
+#include "vm/interp/check_use.h"
 
 namespace tile {
 namespace {
 
 class OrderCheck : public CheckPart {
  public:
-  OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens)
-      : CheckPart(facts, findings), tokens_(tokens) {}
+  OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use)
+      : CheckPart(facts, findings), tokens_(tokens), use_(use) {}
 
   void launch_begin(const Launch& launch) override {
     if (workers_.size() != launch.threads) workers_ = std::vector<Worker>(launch.threads);
@@ -48,6 +49,7 @@ class OrderCheck : public CheckPart {
     if (workers_[x.worker].many) workers_[x.worker].shadow.prefetch(address);
   }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    if (!use_.order(x, a.address)) return;
     const Node now = tokens_.current(x);
     if (now == 0) return;
     const auto& op = facts.op(s.inst);
@@ -254,13 +256,14 @@ class OrderCheck : public CheckPart {
   }
 
   TokenTracker& tokens_;
+  const ArrayUse& use_;
   std::vector<Worker> workers_;
 };
 
 }  // namespace
 
-std::unique_ptr<CheckPart> make_order_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) {
-  return std::make_unique<OrderCheck>(facts, findings, tokens);
+std::unique_ptr<CheckPart> make_order_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use) {
+  return std::make_unique<OrderCheck>(facts, findings, tokens, use);
 }
 
 }  // namespace tile

@@ -27,8 +27,8 @@ class CheckPart {
   [[nodiscard]] virtual unsigned wants(InstId) const { return kNever; }
   /// A number that is 0 as long as the part sleeps, valid until the next launch begins.
   [[nodiscard]] virtual const size_t* awake(unsigned worker) const { (void)worker; return nullptr; }
-  /// An operation without a step: at some time between its definition and the next step of its region.
-  virtual void silent(Exec&, InstId) {}
+  /// Operations without a step that it wants, in their order: at some time between their definition and the next step of their region.
+  virtual void silent(Exec&, std::span<const InstId>) {}
   virtual void before(Exec&, const Step&) {}
   virtual void after(Exec&, const Step&) {}
   /// Whether access() is of use in the launch that has begun.
@@ -45,13 +45,14 @@ class CheckPart {
   Findings& findings;
 };
 
+class ArrayUse;
 class TokenTracker;
 class WrittenMemory;
 
 std::unique_ptr<CheckPart> make_bounds_check(const CheckFacts&, Findings&, const CheckOptions&);
 std::unique_ptr<CheckPart> make_init_check(const CheckFacts&, Findings&, WrittenMemory&);
-std::unique_ptr<CheckPart> make_order_check(const CheckFacts&, Findings&, TokenTracker&);
-std::unique_ptr<CheckPart> make_race_check(const CheckFacts&, Findings&, TokenTracker&);
+std::unique_ptr<CheckPart> make_order_check(const CheckFacts&, Findings&, TokenTracker&, const ArrayUse&);
+std::unique_ptr<CheckPart> make_race_check(const CheckFacts&, Findings&, TokenTracker&, const ArrayUse&);
 std::unique_ptr<CheckPart> make_undef_check(const CheckFacts&, Findings&, WrittenMemory&, bool stop);
 std::unique_ptr<CheckPart> make_assume_check(const CheckFacts&, Findings&);
 std::unique_ptr<CheckPart> make_overflow_check(const CheckFacts&, Findings&);

@@ -9,6 +9,7 @@
 
 #include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
+#include "vm/interp/check_use.h"
 
 namespace tile {
 namespace {
@@ -96,8 +97,8 @@ class SyncOrder {
 
 class RaceCheck : public CheckPart {
  public:
-  RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens)
-      : CheckPart(facts, findings), tokens_(tokens), sync_(facts.synchronises()) {
+  RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use)
+      : CheckPart(facts, findings), tokens_(tokens), use_(use), sync_(facts.synchronises()) {
     if (sync_) tokens_.share(&order_.mutex);
     for (InstId i = 0; i < f.insts.size(); ++i)
       if (facts.op(i).memory) by_ordinal_.push_back(i);
@@ -105,7 +106,7 @@ class RaceCheck : public CheckPart {
 
   void launch_begin(const Launch& launch) override {
     const bool kept = shadow_.begin(*launch.memory, launch.threads > 1);
-    workers_ = std::vector<Worker>(launch.threads);
+    workers_.resize(launch.threads);
     // Numbers of accesses have 32 bits: block * accesses of the entry + which of them.
     const uint64_t most = UINT32_MAX / std::max(1u, facts.accesses()), plane = uint64_t{launch.grid.x} * launch.grid.y;
     off_ = plane >= most || plane * launch.grid.z >= most;
@@ -116,12 +117,14 @@ class RaceCheck : public CheckPart {
                 : 0;
     if (base_ == 0) shadow_.clear();
     before_ = base_ + plane * launch.grid.z * facts.accesses();
+    if (!sync_) return;
+    for (Worker& w : workers_) w.node = 0;
     order_.clear();
     seen_.assign(1, {});
   }
   void block_begin(Exec& x) override {
     workers_[x.worker].found.clear();
-    if (!sync_) return;
+    if (!sync_ || !use_.any_race(x)) return;
     const std::lock_guard lock(order_.mutex);
     order_.add_block(linear_block(x), tokens_.graph(x));
   }
@@ -143,8 +146,10 @@ class RaceCheck : public CheckPart {
   [[nodiscard]] bool watches_memory() const override { return true; }
   void expect(const Exec&, uint64_t address) const override { shadow_.prefetch(address); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
-    if (off_ || is_alloca(x, a.address)) return;
     const auto& op = facts.op(s.inst);
+    const bool compared = use_.race(x, a.address), orders = sync_ && op.device && (op.release || op.acquire);
+    if (!compared && !orders) return;
+    if (off_ || (sync_ && !use_.any_race(x)) || is_alloca(x, a.address)) return;
     Worker& w = workers_[x.worker];
     Present p{&x, s.inst, linear_block(x), 0, 0};
     if (!sync_) {
@@ -171,6 +176,7 @@ class RaceCheck : public CheckPart {
       if (op.device && op.acquire)
         for_each_element_of(a, [&](size_t, uint64_t address) { w.touched.push_back(address); });
     }
+    if (!compared) return;
     shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
   }
 
@@ -291,6 +297,7 @@ class RaceCheck : public CheckPart {
   }
 
   TokenTracker& tokens_;
+  const ArrayUse& use_;
   const bool sync_;
   std::atomic<bool> off_{false};
   uint64_t base_ = 0,
@@ -304,8 +311,8 @@ class RaceCheck : public CheckPart {
 
 }  // namespace
 
-std::unique_ptr<CheckPart> make_race_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) {
-  return std::make_unique<RaceCheck>(facts, findings, tokens);
+std::unique_ptr<CheckPart> make_race_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use) {
+  return std::make_unique<RaceCheck>(facts, findings, tokens, use);
 }
 
 }  // namespace tile

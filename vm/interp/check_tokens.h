@@ -61,7 +61,9 @@ class TokenTracker : public CheckPart {
   void launch_begin(const Launch& launch) override;
   void block_begin(Exec& x) override;
   unsigned wants(InstId i) const override;
-  void silent(Exec& x, InstId i) override { tokens(x, i); }
+  void silent(Exec& x, std::span<const InstId> insts) override {
+    for (const InstId i : insts) tokens(x, i);
+  }
   void before(Exec& x, const Step& s) override;
   void carry(Exec& x, std::span<const Carry> moves) override;
 

@@ -21,9 +21,13 @@ class UndefCheck : public CheckPart {
   }
 
   void launch_begin(const Launch& launch) override {
-    workers_.assign(launch.threads, {});
-    for (Worker& w : workers_) w.values.resize(f.value_types.size());
+    workers_.resize(launch.threads);
+    for (Worker& w : workers_) {
+      w.values.resize(f.value_types.size());
+      w.forget();
+    }
   }
+  void block_begin(Exec& x) override { workers_[x.worker].forget(); }
   unsigned wants(InstId i) const override {
     if (facts.op(i).in_body) return kNever;
     const auto& op = facts.op(i);
@@ -34,8 +38,9 @@ class UndefCheck : public CheckPart {
     return flows || !use_[i].empty() ? kBeforeAwake : kNever;
   }
   [[nodiscard]] const size_t* awake(unsigned worker) const override { return &workers_[worker].marked; }
-  void silent(Exec& x, InstId i) override {
-    if (workers_[x.worker].marked != 0) flow(x, i);
+  void silent(Exec& x, std::span<const InstId> insts) override {
+    if (workers_[x.worker].marked == 0) return;
+    for (const InstId i : insts) flow(x, i);
   }
 
   void before(Exec& x, const Step& s) override {
@@ -92,6 +97,11 @@ class UndefCheck : public CheckPart {
     void set(ValueId v, Marks m) {
       marked = marked + size_t{m != nullptr} - size_t{values[v] != nullptr};
       values[v] = std::move(m);
+    }
+    void forget() {
+      if (marked == 0) return;
+      for (Marks& m : values) m.reset();
+      marked = 0;
     }
     std::vector<Marks> moved;
     // The load that runs.
