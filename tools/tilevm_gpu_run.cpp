@@ -107,6 +107,7 @@ void print_remarks(const std::vector<Remark>& remarks, const Module& module, con
     j["op"] = op;
     j["place"] = place_text(place);
     j["unit"] = r.what;
+    if (r.stages != 0) j["stages"] = r.stages;
     if (!r.why.empty()) j["why"] = r.why;
     std::fprintf(stderr, "%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   }

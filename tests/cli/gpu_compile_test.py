@@ -6,6 +6,7 @@ Skipped without the GPU part. Environment: TILEVM, SOURCE_DIR."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -86,6 +87,29 @@ def main():
     for word in "wgmma.mma_async", "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity":
         check(f"PTX has {word}", word in ptx)
     check("PTX calls nothing outside", ".extern .func" not in ptx)
+
+    # Every product and every access to memory has a remark of its unit, with the stages where it is fed by some.
+    for kernel in [*sorted(EXAMPLES.glob("*.tile")), *sorted((CORPUS.parent / "text").glob("*.txt"))]:
+        text = re.sub(r"//.*", "", kernel.read_text())
+        if len(re.findall(r"\bentry @", text)) != 1:
+            continue
+        there = sorted(re.findall(r"(?<![%@\w])(?:mma[fi]\w*|(?:load|store)_(?:ptr|view)_tko|atomic_\w+)", text))
+        for target in "sm_90a", "sm_80", "sm_75":
+            done = tilevm(kernel, "--gpu", "--target", target, "--remarks=json", "--emit", f"plan={os.devnull}")
+            if "E0808" in done.stderr:
+                continue
+            lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+            said = {r["instruction"]: r["op"] for r in lines if "instruction" in r and r["op"] in there}
+            check(f"{kernel.name} {target}: operations with a remark", sorted(said.values()) == there, f"{sorted(said.values())}, there are {there}")
+            for r in lines:
+                if found := re.search(r"(?:ring|stream) of (\d+) stages", r["unit"]):
+                    check(f"{kernel.name} {target}: stages", r.get("stages") == int(found[1]), str(r))
+    copies = [json.loads(line) for line in tilevm(f16, "--gpu", "--target", "sm_90a", "--remarks=json", "--emit", f"plan={os.devnull}").stderr.splitlines()]
+    check("loads of a ring", [r["unit"] for r in copies if r["op"] == "load_view_tko" and r["stages"] == 6] == [f"bulk tensor copies, swizzled by {n} bytes" for n in (64, 128)], str(copies))
+    check("loads of a ring by cp.async", "cp.async of 16 bytes" in remarks(f16, "sm_80"))
+    widths = remarks(EXAMPLES / "softmax_rows.tile", "sm_80") + remarks(EXAMPLES / "vector_add_pointers.tile", "sm_80")
+    for words in "global loads of 16 bytes", "global stores of 16 bytes", "global loads of one element", "every element of a tile of pointers has an address of its own":
+        check(f"width of accesses: {words}", words in widths, widths)
 
     # Control of dependent grids is there where the target has it.
     with tempfile.TemporaryDirectory() as folder:
