@@ -113,6 +113,7 @@ struct Outcome {
   std::optional<Explored> explored;
   bool ran = false, expected_trap = false;
   size_t checks = 0;
+  uint64_t launches = 0;  ///< of --repeat, that came to an end
 };
 
 bool only_differs(const Diagnostics& diags) {
@@ -217,7 +218,14 @@ void compare_with_cpu(const Job& job, const std::shared_ptr<const ValidModule>& 
   if (!out.diags.has_errors()) out.both = out.device + " and cpu agree in all arrays";
 }
 
-std::string blocks_text(const Outcome& out, const Job& job) {
+/// How far a launch came that was stopped, or how many of several.
+std::string how_far(const Outcome& out, const Job& job, const LaunchSettings& s) {
+  if (out.explored && out.explored->launches > 0) {
+    const SeedChoice& seeds = *out.freedom.exploration();
+    return "after " + std::to_string(out.explored->launches) + " of " + std::to_string(seeds.tries) + " seeds (" + std::to_string(seeds.seed) + " to " +
+           std::to_string(seeds.seed + out.explored->launches - 1) + "), which gave the same result";
+  }
+  if (out.launches > 0) return "after " + std::to_string(out.launches) + " of " + std::to_string(s.repeat) + " launches";
   // Blocks that the stop cut short have been counted, one for each thread at most.
   const uint64_t done = out.stats.blocks > out.stats.threads ? out.stats.blocks - out.stats.threads : 0;
   return "after at least " + std::to_string(done) + " of " + std::to_string(uint64_t{job.grid[0]} * job.grid[1] * job.grid[2]) + " blocks";
@@ -324,6 +332,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
       auto stats = (*device)->launch(*entry, job.grid, *args, options, out.diags);
       if (stats && (!out.ran || stats->seconds < out.stats.seconds)) out.stats = *stats;
       out.ran = out.ran || stats.ok();
+      if (stats && !stop_flag()) ++out.launches;
       if (r == 0 && !stop_flag() && (writer || bundle)) result = bundle_result(*args, out.prints, out.diags.first_error());
       if (!stats && r == 0 && s.make_device && !writer && !bundle && compiler_failed(out.diags))
         keep_for_replay(*module, out.entry, job, *args, bundle_options(options, {}), out.diags);
@@ -332,7 +341,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   }
   progress.clear();
   if (stop_reason() == StopReason::TimeLimit && !out.diags.has_errors())
-    (void)out.diags.error(*time_limit_error(s.observe.time_limit, out.entry, ", " + blocks_text(out, job)).first_error());
+    (void)out.diags.error(*time_limit_error(s.observe.time_limit, out.entry, ", " + how_far(out, job, s)).first_error());
   Diagnostics written;
   (void)watch.end(out.ran && !out.diags.has_errors() && stop_reason() == StopReason::None, written);
   if (writer && result) (void)writer->write(s.observe.bundle, &*result, written);
@@ -393,7 +402,7 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
   if (only_differs(out.diags)) status = kDiffers;
   if (stop_reason() == StopReason::Interrupt || stop_reason() == StopReason::Quit) {
     std::fprintf(stderr, "%s: %s %s; no results were written\n", settings.program.c_str(), stop_reason() == StopReason::Quit ? "ended at the prompt" : "interrupted",
-                 blocks_text(out, job).c_str());
+                 how_far(out, job, settings).c_str());
     return 130;
   }
   if (settings.json) {

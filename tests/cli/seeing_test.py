@@ -324,6 +324,10 @@ def interrupts(c):
     interrupted("interrupt of many blocks", many, [signal.SIGINT], 130, r"interrupted after at least [1-9][0-9]* of 16777215 blocks")
     interrupted("interrupt of many interleaved blocks", ["long.tile", "--grid", "16777215,100", "--arg", "ptr:f32[1]=ones", "--arg", "i32:0", "--schedule", "0"],
                 [signal.SIGINT], 130, r"interrupted after at least [0-9]+ of 1677721500 blocks; no results were written")
+    short = [*SUM, "--out", "0=never.npy"]
+    interrupted("interrupt of many launches", [*short, "--repeat", "1000000"], [signal.SIGINT], 130, r"interrupted after [1-9][0-9]* of 1000000 launches; no results were written")
+    interrupted("interrupt of many schedules", [*short, "--schedule", "explore:1000000:5"], [signal.SIGINT], 130,
+                r"interrupted after [1-9][0-9]* of 1000000 seeds \(5 to [0-9]+\), which gave the same result; no results were written")
     interrupted("a second interrupt", endless, [signal.SIGINT, signal.SIGINT], 130, r"interrupted")
     interrupted("interrupt of a trace", [*endless, "--trace=endless.trace"], [signal.SIGINT], 130, r"interrupted")
     c.that("a trace up to the interrupt", c.read("endless.trace").endswith("\n") and "store_ptr_tko" in c.read("endless.trace"))
@@ -336,6 +340,8 @@ def interrupts(c):
         done = c.run(*endless, "--time-limit", "0.5", *json_form)
         took = time.monotonic() - start
         c.that("time limit", done.returncode == 6 and "L0106" in done.stderr and took < 20, f"exit {done.returncode} after {took:.1f} s: {done.stderr}")
+    done = c.run(*SUM, "--time-limit", "0.5", "--order", "explore:1000000")
+    c.that("time limit of many orders", done.returncode == 6 and re.search(r"L0106", done.stderr) and re.search(r"after [1-9][0-9]* of 1000000 seeds \(0 to", done.stderr), done.stderr)
     done = c.run(*SUM, "--time-limit", "60")
     c.that("a launch within its time limit", done.returncode == 0, done.stderr)
     done = c.run(*endless, "--fuel", "1000")
