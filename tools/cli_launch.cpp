@@ -60,24 +60,39 @@ class Progress {
     const auto now = std::chrono::steady_clock::now();
     if (done < done_) start_ = now;  // another launch has begun
     done_ = done;
-    const double elapsed = std::chrono::duration<double>(now - start_).count();
+    // Of several launches, whole ones are counted once there are any.
+    if (ended_ > 0) return show("launch", "launches", ended_, launches_, now, first_);
+    show("block", "blocks", done, total, now, start_);
+  }
+  /// Of several launches one more has ended.
+  void ended(uint64_t launches, uint64_t total) {
+    ended_ = launches;
+    launches_ = total;
+    show("launch", "launches", ended_, launches_, std::chrono::steady_clock::now(), first_);
+  }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr double kFirst = 0.5, kBetween = 0.1;  // seconds
+
+  void show(const char* one, const char* many, uint64_t done, uint64_t total, Time now, Time since) {
+    const double elapsed = std::chrono::duration<double>(now - since).count();
     if (!enabled_ || elapsed < kFirst || std::chrono::duration<double>(now - last_).count() < kBetween) return;
     last_ = now;
     shown_ = true;
     const double rate = static_cast<double>(done) / elapsed;
-    std::string text = "block " + std::to_string(done) + " of " + std::to_string(total);
+    std::string text = std::string(one) + " " + std::to_string(done) + " of " + std::to_string(total);
     char numbers[64];
-    std::snprintf(numbers, sizeof numbers, rate < 10 ? ", %.2f blocks/s, " : ", %.0f blocks/s, ", rate);
+    std::snprintf(numbers, sizeof numbers, rate < 10 ? ", %.2f %s/s, " : ", %.0f %s/s, ", rate, many);
     if (done > 0) text += numbers + time_text(static_cast<double>(total - done) / rate) + " left";
     std::fprintf(stderr, "\r\033[K%3.0f %%  %s", 100.0 * static_cast<double>(done) / static_cast<double>(total), text.c_str());
     std::fflush(stderr);
   }
 
- private:
-  static constexpr double kFirst = 0.5, kBetween = 0.1;  // seconds
   bool enabled_, shown_ = false;
-  uint64_t done_ = 0;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), last_{};
+  uint64_t done_ = 0, ended_ = 0, launches_ = 0;
+  const Time first_ = std::chrono::steady_clock::now();
+  Time start_ = first_, last_{};
 };
 
 std::string value_text(ElementType e, uint64_t bits) {
@@ -323,7 +338,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
     const Diagnostics words = time_limit_error(s.observe.time_limit, out.entry, "");
     const StopGuard guard(s.observe.time_limit, s.program, common.diagnostics == "json" ? render_json(words) : render(words));
     if (freedom.explored()) {
-      out.explored = explore({job, *entry, **device, *args, options, freedom, s.check, out.prints}, out.diags);
+      out.explored = explore({job, *entry, **device, *args, options, freedom, s.check, out.prints, [&](uint64_t n, uint64_t of) { progress.ended(n, of); }}, out.diags);
       out.stats = out.explored->stats;
       out.ran = !out.explored->seed && !out.explored->expected_trap;
       out.expected_trap = out.explored->expected_trap;
@@ -332,7 +347,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
       auto stats = (*device)->launch(*entry, job.grid, *args, options, out.diags);
       if (stats && (!out.ran || stats->seconds < out.stats.seconds)) out.stats = *stats;
       out.ran = out.ran || stats.ok();
-      if (stats && !stop_flag()) ++out.launches;
+      if (stats && !stop_flag()) progress.ended(++out.launches, s.repeat);
       if (r == 0 && !stop_flag() && (writer || bundle)) result = bundle_result(*args, out.prints, out.diags.first_error());
       if (!stats && r == 0 && s.make_device && !writer && !bundle && compiler_failed(out.diags))
         keep_for_replay(*module, out.entry, job, *args, bundle_options(options, {}), out.diags);

@@ -378,6 +378,11 @@ def progress(c):
     for more in ([], ["--schedule", "1"], ["--schedule", "explore:3"]):
         text, status = on_terminal(["forever.tile", "--grid", "2", "--arg", "p=ptr:f32[1]=zeros", *more], b"block 0 of 2\r\x1b[K  0 %  block 0 of 2")
         c.that(f"progress of long blocks {more}", status == 130 and text.count("  0 %  block 0 of 2") >= 2 and "after at least 0 of 2 blocks" in text, repr(text[-300:]))
+    # Many short launches: those are counted.
+    for more in (["--repeat", "1000000"], ["--schedule", "explore:1000000"]):
+        text, status = on_terminal([*SUM, *more], b"left")
+        c.that(f"progress of many launches {more}", status == 130 and re.search(r"[0-9]+ %  launch [0-9]+ of 1000000, [0-9]+ launches/s, [0-9]+ (s|min [0-9]+ s|h [0-9]+ min) left", text) and
+               re.search(r"\r\x1b\[Ktilevm: interrupted after [1-9][0-9]* of 1000000 ", text), repr(text[-300:]))
     with subprocess.Popen([TILEVM, *arguments], cwd=c.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
