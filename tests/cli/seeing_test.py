@@ -10,6 +10,7 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -399,6 +400,8 @@ def bundles(c):
     done = c.run("replay", "sum.bundle", "--trace", "--trace-op", "addf", "--show", "p")
     c.that("replay with a trace", done.returncode == 0 and "addf %acc = 1, %v = 1 -> %next = 2" in done.stderr and "p: f32[2] = 2, 4" in done.stdout,
            f"{done.stdout} {done.stderr}")
+    done = c.run("replay", "sum.bundle", "--dump", "dumped/arrays")
+    c.that("arrays of a replay", done.returncode == 0 and (c.folder / "dumped" / "arrays" / "buffer_0.npy").read_bytes()[-8:] == struct.pack("<2f", 2, 4), done.stderr)
     report = json.loads(c.run("replay", "sum.bundle", "--json").stdout)
     c.that("report of a replay", report["result"] == "ok" and "bit-equal" in report["replay"], report)
 
