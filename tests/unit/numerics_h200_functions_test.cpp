@@ -1,39 +1,15 @@
 // Functions of f32 over their whole range: checksums of what they gave on an H200, compiled by tileiras 13.5 for sm_90.
 #include <doctest/doctest.h>
 
-#include <array>
 #include <vector>
 
+#include "h200_recordings.h"
 #include "vm/interp/numerics_h200.h"
 
 namespace tile {
 namespace {
 
 constexpr size_t kChunk = 16384, kChunks = 64;
-
-/// CRC-32 as zlib has it: the checksum that the results on the GPU were recorded with.
-uint32_t crc32(const std::vector<uint32_t>& words) {
-  static const std::array<uint32_t, 256> table = [] {
-    std::array<uint32_t, 256> t{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      t[i] = i;
-      for (int bit = 0; bit < 8; ++bit) t[i] = t[i] >> 1 ^ ((t[i] & 1) != 0 ? 0xEDB88320 : 0);
-    }
-    return t;
-  }();
-  uint32_t crc = 0xFFFFFFFF;
-  for (const uint32_t word : words)
-    for (int byte = 0; byte < 32; byte += 8) crc = table[(crc ^ word >> byte) & 0xFF] ^ crc >> 8;
-  return ~crc;
-}
-
-/// Well mixed bits of a number.
-uint64_t mix(uint64_t i) {
-  uint64_t z = (i + 1) * 0x9E3779B97F4A7C15;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-  z = (z ^ z >> 27) * 0x94D049BB133111EB;
-  return z ^ z >> 31;
-}
 
 /// Checksum of the checksums of every `step`-th chunk of results.
 template <class Operands>
@@ -44,19 +20,19 @@ uint32_t checksum(Opcode op, size_t step, const Operands& operands) {
     for (size_t i = 0; i < kChunk; ++i) operands(uint64_t{c * step * kChunk + i}, x[i], y[i]);
     const void* in[2] = {x.data(), y.data()};
     kernel(results.data(), in, kChunk);
-    sums.push_back(crc32(results));
+    sums.push_back(crc32(results.data(), results.size() * sizeof(uint32_t)));
   }
-  return crc32(sums);
+  return crc32(sums.data(), sums.size() * sizeof(uint32_t));
 }
 
 /// One operand in each 256 neighbours.
 uint32_t checksum_of_one(Opcode op) {
-  return checksum(op, 16, [](uint64_t i, uint32_t& x, uint32_t&) { x = static_cast<uint32_t>(i * 256 + (mix(i) & 255)); });
+  return checksum(op, 16, [](uint64_t i, uint32_t& x, uint32_t&) { x = static_cast<uint32_t>(i * 256 + (mixed(i) & 255)); });
 }
 /// Positive bases from 2^-8 to 2^8 and exponents of both signs from 2^-7 to 2^5.
 uint32_t checksum_of_two(Opcode op) {
   return checksum(op, 4, [](uint64_t i, uint32_t& x, uint32_t& y) {
-    const uint64_t bits = mix(i);
+    const uint64_t bits = mixed(i);
     const auto low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
     x = 0x3B800000 + (low & 0x07FFFFFF);
     y = (high & 0x80000000) | (0x3C000000 + (high & 0x7FFFFFFF) % 0x06000000);

@@ -7,6 +7,7 @@
 #include "vm/interp/eval.h"
 #include "vm/interp/fused.h"
 #include "vm/interp/numerics_h200.h"
+#include "vm/interp/numerics_h200_reduce.h"
 #include "vm/interp/reduce_kernels.h"
 #include "vm/interp/strided.h"
 
@@ -93,25 +94,16 @@ struct FastData : FoldData {
   Modifiers modifiers;
   size_t inner = 1;
   bool scan = false, reverse = false;
-  ElementwiseFn followed = nullptr;       // computes the operation where its numbers are not those of the fast kernels
+  ElementwiseFn followed = nullptr;       // computes the operation where the numbers of an H200 are asked for
+  ThreadLayout layout;
+  FoldOrder order;
 
-  /// The same with the kernel of the operation.
+  /// The same with the kernel of the operation, in the order of an H200.
   void follow(std::byte* out, const std::byte* in) const {
-    const size_t row = inner * info(element).storage;
-    std::vector<std::byte> left(row);
-    for (size_t o = 0; o < outer; ++o) {
-      for (size_t step = 0; step < len; ++step) {
-        const size_t j = reverse ? len - 1 - step : step;
-        const std::byte* current = in + (o * len + j) * row;
-        const void* operands[2] = {left.data(), current};
-        if (step == 0) {
-          std::memcpy(left.data(), current, row);
-        } else {
-          followed(left.data(), operands, inner);
-        }
-        if (scan) std::memcpy(out + (o * len + j) * row, left.data(), row);
-      }
-      if (!scan) std::memcpy(out + o * row, left.data(), row);
+    if (scan) {
+      scan_h200(followed, info(element).storage, layout, reverse, out, in, outer, len, inner);
+    } else {
+      reduce_h200(followed, info(element).storage, order, out, in, outer, len, inner);
     }
   }
 
@@ -192,9 +184,11 @@ bool compile_fast(PlanBuilder& b, InstId i, const Region& r, const ReduceData& d
   probe.outer = probe.len = probe.inner = 1;
   uint64_t in = 0, out = 0;
   if (!probe.run(&out, &in)) return false;
-  const ElementwiseFn own = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers);
-  const ElementwiseFn wanted = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers, b.numerics);
-  if (wanted != own) fast->followed = wanted;
+  if (b.numerics == Numerics::H200 && (*kind == ReduceKind::AddF || *kind == ReduceKind::MulF)) {
+    fast->followed = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers, b.numerics);
+    fast->layout = thread_layout_h200(b.type(f.operands(i)[0]).shape, static_cast<size_t>(b.module.int_attr(f, i, 0)), info(fast->element).storage);
+    fast->order = fold_order_h200(fast->layout);
+  }
   const Slot from = d.operands[0].in, to = d.operands[0].out;
   Step& s = b.step(i, eval_fast);
   s.in[0] = from;
