@@ -51,6 +51,14 @@ class Checker : public Observer {
     }
     for (CheckPart* p : watchers_) p->access(x, s, a);
   }
+  [[nodiscard]] bool takes_runs() const override { return true; }
+  bool accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    for (CheckPart* p : watchers_)
+      if (!p->takes(x, s, all)) return false;
+    if (use_ && all.kind != MemoryAccess::Kind::Read) use_->wrote(x, all.begin);
+    for (CheckPart* p : watchers_) p->accesses(x, s, all);
+    return true;
+  }
 
  private:
   struct StepPlan {

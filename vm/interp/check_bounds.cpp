@@ -16,6 +16,8 @@ class ByteSet {
   ByteSet() = default;
   ByteSet(const CheckedArray& a, uint64_t bytes);
   [[nodiscard]] bool everything() const { return words_.empty(); }
+  /// True if [at, end) is known to be in the set; false does not say that it is not.
+  [[nodiscard]] bool surely(uint64_t at, uint64_t end) const { return at >= solid_begin_ && end <= solid_end_; }
   /// The first byte of [at, at + n) that is not in the set; at + n if all are.
   [[nodiscard]] uint64_t first_missing(uint64_t at, uint64_t n) const {
     const uint64_t end = at + n;
@@ -29,6 +31,7 @@ class ByteSet {
 
  private:
   std::vector<uint64_t> words_;
+  uint64_t solid_begin_ = 0, solid_end_ = 0;  // bytes without a gap
 };
 
 ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
@@ -43,6 +46,10 @@ ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
   if (a.offset == 0 && span == count && (count * bits + 7) / 8 == bytes) return;
   words_.assign(static_cast<size_t>(bytes / 64 + 1), 0);
   if (count == 0) return;
+  if (span == count) {
+    solid_begin_ = (static_cast<uint64_t>(a.offset) * bits + 7) / 8;
+    solid_end_ = std::min(bytes, (static_cast<uint64_t>(a.offset) + count) * bits / 8);
+  }
   std::vector<int64_t> at(a.shape.size(), 0);
   uint64_t position = static_cast<uint64_t>(a.offset);
   // Neighbours along the last dimension go in at once.
@@ -98,6 +105,9 @@ class BoundsCheck : public CheckPart {
           x, {Code::T0118, s.inst, "writes " + x.memory.describe(a.address) + ", and the global is constant", {}, {}});
     if (allocation >= sets_.size() || sets_[allocation].everything()) return;
     const ByteSet& set = sets_[allocation];
+    uint64_t reach = 1;  // elements from the first to behind the last
+    for (size_t d = 0; d < a.rank; ++d) reach += static_cast<uint64_t>((a.shape[d] - 1) * a.strides[d]);
+    if (const uint64_t first = a.address & Memory::kOffsetMask; set.surely(first, first + reach * a.element_bytes)) return;
     for_each_run(a, [&](uint64_t address, uint64_t bytes) {
       const uint64_t at = address & Memory::kOffsetMask, miss = set.first_missing(at, bytes);
       if (miss == at + bytes || !findings.wanted(x, Code::T0110, s.inst)) return;
@@ -112,6 +122,11 @@ class BoundsCheck : public CheckPart {
     });
   }
 
+  void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    const size_t allocation = allocation_of(all.begin);
+    const bool free = allocation >= sets_.size() || sets_[allocation].everything() || sets_[allocation].surely(all.begin & Memory::kOffsetMask, all.end - (all.begin & ~Memory::kOffsetMask));
+    if (!free || (!constant_.empty() && all.kind != MemoryAccess::Kind::Read)) CheckPart::accesses(x, s, all);
+  }
   unsigned wants(InstId i) const override { return facts.op(i).memory && facts.op(i).view != kNone ? kBefore : kNever; }
   void before(Exec& x, const Step& s) override {
     const auto& v = static_cast<const ViewAccess&>(*s.data);

@@ -34,6 +34,16 @@ class CheckPart {
   /// Whether access() is of use in the launch that has begun.
   [[nodiscard]] virtual bool watches_memory() const { return false; }
   virtual void access(Exec&, const Step&, const MemoryAccess&) {}
+  /// False if these are to come one by one; asked before accesses(), and nothing is remembered then.
+  [[nodiscard]] virtual bool takes(Exec&, const Step&, const MemoryRuns&) { return true; }
+  /// As access() for each of them.
+  virtual void accesses(Exec& x, const Step& s, const MemoryRuns& all) {
+    constexpr int64_t kOne = 1;
+    for (const MemoryRuns::Run& r : all.runs) {
+      const int64_t n = r.n;
+      access(x, s, {all.kind, r.address, all.element_bytes, 1, &n, &kOne, r.first, &kOne});
+    }
+  }
   /// A large access() comes soon: what it needs may be fetched into the cache.
   virtual void expect(const Exec&, uint64_t) const {}
   /// Control flow hands values on, all at once.

@@ -96,6 +96,13 @@ class SyncOrder {
 };
 
 class RaceCheck : public CheckPart {
+  struct Present {
+    Exec* x;
+    InstId inst;
+    uint64_t block;
+    Node node;
+    uint32_t id;
+  };
  public:
   RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use)
       : CheckPart(facts, findings), tokens_(tokens), use_(use), sync_(facts.synchronises()) {
@@ -146,41 +153,56 @@ class RaceCheck : public CheckPart {
   [[nodiscard]] bool watches_memory() const override { return true; }
   void expect(const Exec&, uint64_t address) const override { shadow_.prefetch(address); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    const auto each = [&](auto&& fn) { for_each_element_of(a, [&](size_t, uint64_t address) { fn(address); }); };
     const auto& op = facts.op(s.inst);
-    const bool compared = use_.race(x, a.address), orders = sync_ && op.device && (op.release || op.acquire);
-    if (!compared && !orders) return;
-    if (off_ || (sync_ && !use_.any_race(x)) || is_alloca(x, a.address)) return;
-    Worker& w = workers_[x.worker];
     Present p{&x, s.inst, linear_block(x), 0, 0};
+    if (arrive(x, p, op, a.address, each))
+      shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+  }
+  void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    const auto each = [&](auto&& fn) {
+      for (const MemoryRuns::Run& r : all.runs)
+        for (uint32_t k = 0; k < r.n; ++k) fn(r.address + uint64_t{k} * all.element_bytes);
+    };
+    const auto& op = facts.op(s.inst);
+    Present p{&x, s.inst, linear_block(x), 0, 0};
+    if (arrive(x, p, op, all.begin, each))
+      shadow_.update(all, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+  }
+
+ private:
+  /// Numbers the access `p` and notes what it orders. True if it is to be compared with others. each(fn) calls fn(address) for every element.
+  template <class F>
+  bool arrive(Exec& x, Present& p, const CheckFacts::Op& op, uint64_t first, F&& each) {
+    const bool compared = use_.race(x, first), orders = sync_ && op.device && (op.release || op.acquire);
+    if (!compared && !orders) return false;
+    if (off_ || (sync_ && !use_.any_race(x)) || is_alloca(x, first)) return false;
+    Worker& w = workers_[x.worker];
     if (!sync_) {
       p.id = static_cast<uint32_t>(1 + base_ + p.block * facts.accesses() + op.ordinal);
     } else {
       p.node = tokens_.current(x);
-      if (p.node == 0) return;
+      if (p.node == 0) return false;
       const std::lock_guard lock(order_.mutex);
       if (w.node != p.node || w.block != p.block) {
         if (seen_.size() >= kMostSeen || order_.now() >= kMostSeen) {
           off_ = true;
           findings.remark("the launch makes more than " + std::to_string(kMostSeen) +
                           " accesses; races of later ones are not looked for");
-          return;
+          return false;
         }
-        seen_.push_back({p.block, s.inst, p.node, order_.now()});
+        seen_.push_back({p.block, p.inst, p.node, order_.now()});
         w.id = static_cast<uint32_t>(seen_.size() - 1);
         w.node = p.node;
         w.block = p.block;
       }
       p.id = w.id;
-      if (op.device && op.release)
-        for_each_element_of(a, [&](size_t, uint64_t address) { order_.release(address, p.block, p.node); });
-      if (op.device && op.acquire)
-        for_each_element_of(a, [&](size_t, uint64_t address) { w.touched.push_back(address); });
+      if (op.device && op.release) each([&](uint64_t address) { order_.release(address, p.block, p.node); });
+      if (op.device && op.acquire) each([&](uint64_t address) { w.touched.push_back(address); });
     }
-    if (!compared) return;
-    shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+    return compared;
   }
 
- private:
   static constexpr size_t kMostSeen = size_t{1} << 26;
   struct Worker {
     std::vector<uint64_t> touched;  // by the acquire that runs
@@ -194,13 +216,6 @@ class RaceCheck : public CheckPart {
     InstId inst = kNone;
     Node node = 0;
     uint32_t born = 0;  // releases known at the time
-  };
-  struct Present {
-    Exec* x;
-    InstId inst;
-    uint64_t block;
-    Node node;
-    uint32_t id;
   };
   enum class Relation { None, Own, Before, Unordered };
 

@@ -2,6 +2,8 @@
 // condition.
 #include "vm/interp/check_undef.h"
 
+#include <algorithm>
+
 #include "vm/interp/check_init.h"
 
 namespace tile {
@@ -68,6 +70,17 @@ class UndefCheck : public CheckPart {
     if (w.marked != 0) find_in_access(x, s, a);
     if (a.kind == MemoryAccess::Kind::Write || op.loaded == kNone) return;
     loaded(x, s, a);
+  }
+  void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    Worker& w = workers_[x.worker];
+    const auto& op = facts.op(s.inst);
+    if (w.marked != 0 || written_.any()) return CheckPart::accesses(x, s, all);
+    if (all.kind == MemoryAccess::Kind::Write || op.loaded == kNone) return;
+    const size_t n = facts.count(op.loaded);
+    w.covered += all.elements;
+    if (!w.outside || all.elements == n) return;
+    if (w.marks.empty()) w.marks.assign(n, w.outside);
+    for (const MemoryRuns::Run& r : all.runs) std::fill_n(w.marks.begin() + r.first, r.n, Mark{0});
   }
   void after(Exec& x, const Step& s) override {
     const auto& op = facts.op(s.inst);
