@@ -355,7 +355,7 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   const auto peer_params = with_peer ? natural(args, peer_buffers) : std::vector<LaunchParam>();
   cuda::LoadedKernel peer;
   if (with_peer) {
-    auto loaded = gpu_->load(options.peer_cubin, options.peer_entry, 0, diags);
+    auto loaded = gpu_->load(options.peer_cubin, options.peer_entry, 0, diags, "the peer's cubin");
     if (!loaded) return Failed;
     peer = *std::move(loaded);
   }

@@ -16,6 +16,27 @@ TILEVM = os.environ.get("TILEVM", "tilevm")
 EXAMPLES = ROOT / "examples"
 CORPUS = ROOT / "tests" / "corpus" / "tileirbc"
 failures = []
+# A loop over a tile, and a chain of operations on it.
+LOOP = """cuda_tile.module @m { entry @e(%p: tile<ptr<f32>>) {
+ %x, %t = load_ptr_tko weak %p : tile<ptr<f32>> -> tile<f32>, token
+ %b = reshape %x : tile<f32> -> tile<1xf32>
+ %c0 = broadcast %b : tile<1xf32> -> tile<SIZExf32>
+ %z = constant <i32: 0> : tile<i32>
+ %n = constant <i32: TRIPS> : tile<i32>
+ %s = constant <i32: 1> : tile<i32>
+ %r = for %i in (%z to %n, step %s) : tile<i32> iter_values(%a = %c0) -> (tile<SIZExf32>) {
+CHAIN   continue %cLAST : tile<SIZExf32>
+ }
+ %w = reduce %r dim=0 identities=[0.0 : f32] : tile<SIZExf32> -> tile<f32> (%l: tile<f32>, %k: tile<f32>) { %y = addf %l, %k : tile<f32> yield %y : tile<f32> }
+ %t2 = store_ptr_tko weak %p, %w : tile<ptr<f32>>, tile<f32> -> token
+ return } }"""
+
+
+def loop(trips, size, chain):
+    lines = "".join(f"   %c{k + 1} = {'mulf' if k % 2 else 'addf'} %a, %c{k} : tile<SIZExf32>\n" for k in range(chain))
+    return LOOP.replace("CHAIN", lines).replace("LAST", str(chain)).replace("SIZE", str(size)).replace("TRIPS", str(trips))
+
+
 # Every block writes its numbers and the grid's extents.
 IDS = """cuda_tile.module @m {
   entry @ids(%p: tile<ptr<i32>>) {
@@ -126,6 +147,19 @@ def main():
         check("a trap in a linear grid", trap.returncode == 4 and "in block (1, 2, 4)" in trap.stderr, trap.stderr)
         many = tilevm(path, "--grid", "1,1,70000", "--gpu=emulate", "--plan", "grid=linear", "--both", "--arg", "ptr:i32[420000]=zeros")
         check("70000 blocks along z", many.returncode == 0, many.stderr)
+
+        # Code does not grow with trips, nor with a tile beyond what a thread holds of it: 256 elements. It grows with operations as they do.
+        def size(target, *shape):
+            path.write_text(loop(*shape))
+            return len(tilevm(path, "--gpu", "--target", target, "--emit", "ptx").stdout.splitlines())
+
+        for target in "sm_75", "sm_90a":
+            sizes = [size(target, trips, 512, 2) for trips in (3, 8, 100, 1000000)]
+            check(f"code and trips on {target}", len(set(sizes)) == 1 and sizes[0] > 50, str(sizes))
+            sizes = [size(target, 100, 2 ** bits, 4) for bits in (16, 17, 18)]
+            check(f"code and elements on {target}", max(sizes) < 1.05 * min(sizes), str(sizes))
+            sizes = [size(target, 100, 4096, chain) for chain in (8, 16, 32, 64)]
+            check(f"code and operations on {target}", all(b < 2.1 * a for a, b in zip(sizes, sizes[1:])), str(sizes))
 
         # Products of signed by unsigned integers take a newer PTX than those of two alike.
         text = (ROOT / "tools" / "bench" / "gpu" / "kernels" / "mm_i8_128x128x128_c1_p0.tile").read_text()
