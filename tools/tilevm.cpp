@@ -38,6 +38,7 @@ Examples:
   tilevm k.tile --order explore:20 --numerics h200
   tilevm k.tile --trace=k.trace --trace-block 1,0 --trace-op addf,mulf --trace-line 12
   tilevm k.tile --profile=k.json --profile-trace k.trace.json --repeat 10 --threads 1
+  tilevm k.tile --grid 8 --print
   tilevm k.tile --access-map k.svg --ordered-prints --print-blocks
   tilevm k.tile --break mmaf --break @2,0
   tilevm k.tile --bundle k.bundle --json

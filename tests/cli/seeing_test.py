@@ -47,6 +47,19 @@ KERNELS = {
   }
 }
 """,
+    "fails.tile": """cuda_tile.module @m {
+  entry @k() {
+    %x, %y, %z = get_tile_block_id : tile<i32>
+    %limit = constant <i32: 40> : tile<2xi32>
+    %r = reshape %x : tile<i32> -> tile<1xi32>
+    %b = broadcast %r : tile<1xi32> -> tile<2xi32>
+    %c = cmpi less_than %b, %limit, signed : tile<2xi32> -> tile<2xi1>
+    print_tko "block %d\\n", %x : tile<i32> -> token
+    assert %c, "too large" : tile<2xi1>
+    return
+  }
+}
+""",
     "long.tile": """cuda_tile.module @m {
   entry @long(%p: tile<ptr<f32>>, %n: tile<i32>) {
     %zero = constant <i32: 0> : tile<i32>
@@ -254,6 +267,15 @@ def prints(c):
     c.equal("ordered prints", done.stdout, "".join(f"block {i}\n" for i in range(200)))
     done = c.run(*arguments, "--ordered-prints", "--print-blocks")
     c.equal("prints with their block", done.stdout, "".join(f"[block {i},0,0] block {i}\n" for i in range(200)))
+    done = c.run(*arguments, "--print")
+    c.equal("both of them", done.stdout, "".join(f"[block {i},0,0] block {i}\n" for i in range(200)))
+    # Assertions fail in the blocks 40 to 63, in two elements each.
+    done = c.run("fails.tile", "--grid", "64", "--threads", "8", "--print")
+    failed = re.compile(r"\[block ([0-9]+),0,0\] (block \1|fails.tile: tile block: \[\1, 0, 0\], position: \[[01]\]: too large)")
+    lines = [failed.fullmatch(line) for line in done.stdout.splitlines()]
+    blocks = [int(m.group(1)) for m in lines if m]
+    c.that("failed assertions among prints", done.returncode == 4 and "T0102" in done.stderr and all(lines) and blocks == sorted(blocks) and
+           max(blocks) >= 40 and blocks.count(max(blocks)) <= 3 and any("position: [1]" in m.group() for m in lines), done.stdout[-600:])
     done = c.run(*arguments)
     c.equal("prints are whole lines in any order", sorted(done.stdout.splitlines()), sorted(f"block {i}" for i in range(200)))
     done = c.run(*arguments, "--ordered-prints", "--json")
