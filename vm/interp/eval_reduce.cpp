@@ -23,12 +23,14 @@ struct ReduceData : StepData {
     size_t size = 4;
     Slot in, out, left, current;
     Slot gathered = kNoSlot;              // [len][lanes], where positions are not neighbours in memory
+    Slot folded = kNoSlot;                // [len][lanes], where the order is that of an H200
   };
   std::vector<Operand> operands;
   std::vector<Move> yield;                // body results -> left
   Slot yield_temp = kNoSlot;
   size_t outer = 1, len = 1, inner = 1, lanes = 1;
   bool scan = false, reverse = false;
+  std::vector<FoldStep> steps;            // in the order of an H200
 };
 
 Flow eval_reduce(Exec& x, const Step& s) {
@@ -62,7 +64,24 @@ Flow eval_reduce(Exec& x, const Step& s) {
         }
       }
     };
-    for (size_t step = 0; step < d.len; ++step) {
+    for (size_t j = 0; j < (d.steps.empty() ? 0 : d.len); ++j)
+      for (const auto& o : d.operands) {
+        slice(o, j, o.current);
+        std::memcpy(x.at<std::byte>(o.folded) + j * d.lanes * o.size, x.at<std::byte>(o.current), d.lanes * o.size);
+      }
+    for (const FoldStep& step : d.steps) {
+      for (const auto& o : d.operands) {
+        const std::byte* all = x.at<std::byte>(o.folded);
+        std::memcpy(x.at<std::byte>(step.swapped ? o.current : o.left), all + step.to * d.lanes * o.size, d.lanes * o.size);
+        std::memcpy(x.at<std::byte>(step.swapped ? o.left : o.current), all + step.from * d.lanes * o.size, d.lanes * o.size);
+      }
+      const Flow flow = x.run(s.body[0], s.body[1]);
+      if (flow == Flow::Trap) return flow;
+      x.copy(d.yield, d.yield_temp);
+      for (const auto& o : d.operands)
+        std::memcpy(x.at<std::byte>(o.folded) + step.to * d.lanes * o.size, x.at<std::byte>(o.left), d.lanes * o.size);
+    }
+    for (size_t step = 0; step < (d.steps.empty() ? d.len : 0); ++step) {
       const size_t j = d.reverse ? d.len - 1 - step : step;
       if (step == 0) {
         for (const auto& o : d.operands) slice(o, j, o.left);
@@ -96,14 +115,14 @@ struct FastData : FoldData {
   bool scan = false, reverse = false;
   ElementwiseFn followed = nullptr;       // computes the operation where the numbers of an H200 are asked for
   ThreadLayout layout;
-  FoldOrder order;
+  std::vector<FoldStep> steps;
 
   /// The same with the kernel of the operation, in the order of an H200.
   void follow(std::byte* out, const std::byte* in) const {
     if (scan) {
       scan_h200(followed, info(element).storage, layout, reverse, out, in, outer, len, inner);
     } else {
-      reduce_h200(followed, info(element).storage, order, out, in, outer, len, inner);
+      reduce_h200(followed, info(element).storage, steps, out, in, outer, len, inner);
     }
   }
 
@@ -187,7 +206,7 @@ bool compile_fast(PlanBuilder& b, InstId i, const Region& r, const ReduceData& d
   if (b.numerics == Numerics::H200 && (*kind == ReduceKind::AddF || *kind == ReduceKind::MulF)) {
     fast->followed = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers, b.numerics);
     fast->layout = thread_layout_h200(b.type(f.operands(i)[0]).shape, static_cast<size_t>(b.module.int_attr(f, i, 0)), info(fast->element).storage);
-    fast->order = fold_order_h200(fast->layout);
+    fast->steps = fold_steps_h200(fast->layout);
   }
   const Slot from = d.operands[0].in, to = d.operands[0].out;
   Step& s = b.step(i, eval_fast);
@@ -240,8 +259,8 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
   const size_t positions = d->outer * d->inner;
   const bool vector = vectorisable(b, r);
   d->lanes = vector ? std::min(positions, kMaxLanes) : 1;
-  const bool gather = d->inner == 1 && d->lanes > 1;
-  if (gather)
+  const bool gather = d->inner == 1 && d->lanes > 1, follow = b.numerics == Numerics::H200 && !d->scan;
+  if (gather || follow)
     while (d->lanes > 16 && d->lanes * d->len > kMaxGathered) d->lanes /= 2;
 
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -253,6 +272,7 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
     d->operands.push_back(o);
   }
   if (compile_fast(b, i, r, *d)) return true;
+  if (follow) d->steps = fold_steps_h200(thread_layout_h200(shape, dim, d->operands[0].size));
 
   std::vector<std::pair<Slot, size_t>> temporary;
   const auto scratch_slot = [&](size_t bytes) {
@@ -265,6 +285,7 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
     ReduceData::Operand& o = d->operands[k];
     o.left = scratch_slot(d->lanes * o.size);
     o.current = scratch_slot(d->lanes * o.size);
+    if (!d->steps.empty()) o.folded = scratch_slot(d->lanes * d->len * o.size);
     if (gather) o.gathered = scratch_slot(d->lanes * d->len * o.size);
     b.bind(r.first_arg + static_cast<ValueId>(2 * k), o.left);
     b.bind(r.first_arg + static_cast<ValueId>(2 * k + 1), o.current);

@@ -58,6 +58,19 @@ ElementwiseFn f64_with_nan(Opcode op, Rounding r) {
     case Opcode::Fma: return by_rounding<Opcode::Fma, 3>(r);
     case Opcode::Sqrt: return by_rounding<Opcode::Sqrt, 1>(r);
     case Opcode::RemF: return with_nan<Opcode::RemF, Rounding::NearestEven, 2>;
+    case Opcode::Exp: return with_nan<Opcode::Exp, Rounding::NearestEven, 1>;
+    case Opcode::Exp2: return with_nan<Opcode::Exp2, Rounding::NearestEven, 1>;
+    case Opcode::Log: return with_nan<Opcode::Log, Rounding::NearestEven, 1>;
+    case Opcode::Log2: return with_nan<Opcode::Log2, Rounding::NearestEven, 1>;
+    case Opcode::Sin: return with_nan<Opcode::Sin, Rounding::NearestEven, 1>;
+    case Opcode::Cos: return with_nan<Opcode::Cos, Rounding::NearestEven, 1>;
+    case Opcode::Tan: return with_nan<Opcode::Tan, Rounding::NearestEven, 1>;
+    case Opcode::SinH: return with_nan<Opcode::SinH, Rounding::NearestEven, 1>;
+    case Opcode::CosH: return with_nan<Opcode::CosH, Rounding::NearestEven, 1>;
+    case Opcode::TanH: return with_nan<Opcode::TanH, Rounding::NearestEven, 1>;
+    case Opcode::Rsqrt: return with_nan<Opcode::Rsqrt, Rounding::NearestEven, 1>;
+    case Opcode::FPowF: return with_nan<Opcode::FPowF, Rounding::NearestEven, 2>;
+    case Opcode::Atan2: return with_nan<Opcode::Atan2, Rounding::NearestEven, 2>;
     default: return nullptr;
   }
 }

@@ -53,6 +53,8 @@ ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size
     give(s.warps, warps);
     warps /= s.warps;
     s.rounds = rest;
+    // Every thread stores the result, numbers of 8 bytes by half warps: the second one is last.
+    s.upper = bytes == 8 && rank > 1 && s.lanes > 1 && lanes == 1 && s.warps == 1;
     if (d == dim) found = s;
   }
   // Boxes are cut along the first dimension.
@@ -66,41 +68,38 @@ ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size
   return found;
 }
 
-FoldOrder fold_order_h200(const ThreadLayout& s) {
-  FoldOrder order;
+std::vector<FoldStep> fold_steps_h200(const ThreadLayout& s) {
   const auto width = [](size_t n) { return std::countr_zero(n); };
   const int thread = width(s.thread), lanes = width(s.lanes), warps = width(s.warps), rounds = width(s.rounds);
-  const int in_warp = thread + lanes, in_block = in_warp + warps;
+  const int in_warp = thread + lanes, in_block = in_warp + warps, bits = in_block + rounds;
+  std::vector<FoldStep> steps;
+  uint32_t gone = 0;  // bits of the index that are folded away
+  // Combines the elements that differ in these bits alone, one after the other.
+  const auto fold = [&](int first, int count, bool swapped) {
+    const uint32_t mask = ((uint32_t{1} << count) - 1) << first;
+    gone |= mask;
+    for (uint32_t i = 0; i < uint32_t{1} << bits; ++i)
+      if ((i & gone) == 0)
+        for (uint32_t k = (0 - mask) & mask; k != 0; k = (k - mask) & mask) steps.push_back({i, i | k, swapped});
+  };
   // What one thread holds: a chain over boxes, or over rounds where there is one box, or neither; the rest as a tree from neighbours on.
   const int chain = s.boxes > 1 ? width(s.boxes) : s.boxes == 1 ? rounds : 0;
-  if (chain > 0) {
-    order.emplace_back();
-    for (int bit = in_block + rounds - chain; bit < in_block + rounds; ++bit) order.back().push_back(bit);
-  }
-  for (int bit = 0; bit < thread; ++bit) order.push_back({bit});
-  for (int bit = in_block; bit < in_block + rounds - chain; ++bit) order.push_back({bit});
+  if (chain > 0) fold(bits - chain, chain, false);
+  for (int bit = 0; bit < thread; ++bit) fold(bit, 1, false);
+  for (int bit = in_block; bit < bits - chain; ++bit) fold(bit, 1, false);
   // Threads and warps: halves first.
-  for (int bit = in_warp; bit-- > thread;) order.push_back({bit});
-  for (int bit = in_block; bit-- > in_warp;) order.push_back({bit});
-  return order;
+  for (int bit = in_warp; bit-- > thread;) fold(bit, 1, s.upper && bit == in_warp - 1);
+  for (int bit = in_block; bit-- > in_warp;) fold(bit, 1, false);
+  return steps;
 }
 
-void reduce_h200(ElementwiseFn op, size_t bytes, const FoldOrder& order, void* out, const void* in, size_t outer, size_t len, size_t inner) {
+void reduce_h200(ElementwiseFn op, size_t bytes, std::span<const FoldStep> steps, void* out, const void* in, size_t outer, size_t len, size_t inner) {
   const size_t row = inner * bytes;
   std::vector<std::byte> buffer(len * row);
   const Rows rows{op, buffer.data(), row, inner};
   for (size_t o = 0; o < outer; ++o) {
     std::memcpy(buffer.data(), static_cast<const std::byte*>(in) + o * len * row, len * row);
-    size_t gone = 0;  // bits that are folded away
-    for (const std::vector<int>& group : order) {
-      size_t mask = 0;
-      for (const int bit : group) mask |= size_t{1} << bit;
-      for (size_t i = 0; i < len; ++i) {
-        if ((i & (gone | mask)) != 0) continue;
-        for (size_t k = (0 - mask) & mask; k != 0; k = (k - mask) & mask) rows.combine(i, i, i | k);
-      }
-      gone |= mask;
-    }
+    for (const FoldStep& s : steps) rows.combine(s.to, s.swapped ? s.from : s.to, s.swapped ? s.to : s.from);
     std::memcpy(static_cast<std::byte*>(out) + o * row, buffer.data(), row);
   }
 }
