@@ -1,4 +1,4 @@
-// Functions of f32 over their whole range: checksums of what they gave on an H200, compiled by tileiras 13.5 for sm_90.
+// Functions over their whole range: checksums of what they gave on an H200, compiled by tileiras 13.5 for sm_90.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -37,6 +37,39 @@ uint32_t checksum_of_two(Opcode op) {
     x = 0x3B800000 + (low & 0x07FFFFFF);
     y = (high & 0x80000000) | (0x3C000000 + (high & 0x7FFFFFFF) % 0x06000000);
   });
+}
+
+/// Any bits, of two numbers in three the exponent between -20 and 10.
+uint32_t checksum_of_f64(Opcode op) {
+  const ElementwiseFn kernel = find_elementwise(op, ElementType::F64, ElementType::F64, {}, Numerics::H200);
+  std::vector<uint64_t> operands[2], results(65536);
+  for (uint64_t k = 0; k < 2; ++k)
+    for (uint64_t i = 0; i < results.size(); ++i) {
+      const uint64_t bits = mixed(i + (k << 32)), more = mixed(bits), exponent = more % 3 == 0 ? bits >> 52 & 0x7FF : 1003 + (more >> 8) % 31;
+      operands[k].push_back((bits & 0x800FFFFFFFFFFFFF) | exponent << 52);
+    }
+  const void* in[2] = {operands[0].data(), operands[1].data()};
+  kernel(results.data(), in, results.size());
+  return crc32(results.data(), results.size() * sizeof(uint64_t));
+}
+
+TEST_CASE("operations of f64 on an H200") {
+  CHECK(checksum_of_f64(Opcode::Exp) == 0xAC6FEFF1);
+  CHECK(checksum_of_f64(Opcode::Exp2) == 0x075B6386);
+  CHECK(checksum_of_f64(Opcode::Log) == 0xAF505458);
+  CHECK(checksum_of_f64(Opcode::Log2) == 0x41270F3B);
+  CHECK(checksum_of_f64(Opcode::Sin) == 0xC3B3CC35);
+  CHECK(checksum_of_f64(Opcode::Cos) == 0xC02A6F62);
+  CHECK(checksum_of_f64(Opcode::Tan) == 0xEF53BCF3);
+  CHECK(checksum_of_f64(Opcode::SinH) == 0xD200E437);
+  CHECK(checksum_of_f64(Opcode::CosH) == 0x0C2B2F0B);
+  CHECK(checksum_of_f64(Opcode::TanH) == 0x1CD66B66);
+  CHECK(checksum_of_f64(Opcode::Rsqrt) == 0x30E76015);
+  CHECK(checksum_of_f64(Opcode::Sqrt) == 0xC9FBE70D);
+  CHECK(checksum_of_f64(Opcode::DivF) == 0x4592761D);
+  CHECK(checksum_of_f64(Opcode::RemF) == 0xAE25B81C);
+  CHECK(checksum_of_f64(Opcode::FPowF) == 0xAE8897AC);
+  CHECK(checksum_of_f64(Opcode::Atan2) == 0x46A32AF3);
 }
 
 TEST_CASE("functions of one f32 on an H200") {

@@ -54,7 +54,8 @@ TEST_CASE("f64 arithmetic on an H200: the first NaN made quiet, or the negative 
 
 TEST_CASE("f64 functions on an H200: the first NaN made quiet, or the negative one outside of their domain") {
   constexpr uint64_t kHalf = 0x3FE0000000000000;
-  for (const Opcode op : {Opcode::Exp, Opcode::Exp2, Opcode::Log, Opcode::Log2, Opcode::Sin, Opcode::Cos, Opcode::Tan, Opcode::SinH, Opcode::CosH, Opcode::TanH, Opcode::Rsqrt}) {
+  for (const Opcode op : {Opcode::Exp, Opcode::Exp2, Opcode::Log, Opcode::Log2, Opcode::Sin, Opcode::Cos, Opcode::Tan,
+                          Opcode::SinH, Opcode::CosH, Opcode::TanH, Opcode::Rsqrt}) {
     CHECK(of<uint64_t>(f64(op), {kPayload}) == kPayload);
     CHECK(of<uint64_t>(f64(op), {kSignalling}) == (kSignalling | kNan));
   }
@@ -78,7 +79,8 @@ TEST_CASE("f32 atomic additions on an H200 flush subnormal numbers, no others do
 TEST_CASE("types and operations of which nothing else is known have the exact kernels") {
   bool same = true;
   for (const ElementType t : {ElementType::F16, ElementType::BF16, ElementType::F32})
-    for (const Opcode op : {Opcode::AddF, Opcode::MulF, Opcode::Sqrt, Opcode::DivF, Opcode::RemF, Opcode::Fma}) same = same && find_elementwise(op, t, t, {}, Numerics::H200) == find_elementwise(op, t, t, {});
+    for (const Opcode op : {Opcode::AddF, Opcode::MulF, Opcode::Sqrt, Opcode::DivF, Opcode::RemF, Opcode::Fma})
+      same = same && find_elementwise(op, t, t, {}, Numerics::H200) == find_elementwise(op, t, t, {});
   CHECK(same);
   same = f64(Opcode::Floor) == f64(Opcode::Floor, Rounding::NearestEven, Numerics::Exact);
   CHECK(same);
