@@ -178,12 +178,9 @@ uint32_t checksum(const Recorded& r, bool scaled) {
   }
   const ElementwiseFn op = find_elementwise(r.how == How::Product ? Opcode::MulF : Opcode::AddF, r.type, r.type, {}, Numerics::H200);
   const ThreadLayout layout = thread_layout_h200(r.shape, r.dim, size);
-  if (r.how == How::Scan || r.how == How::ReverseScan) {
-    scan_h200(op, size, layout, r.how == How::ReverseScan, out.data(), in.data(), outer, len, inner);
-  } else {
-    reduce_h200(op, size, fold_steps_h200(layout), out.data(), in.data(), outer, len, inner);
-    out.resize(outer * inner * size);
-  }
+  const bool scan = r.how == How::Scan || r.how == How::ReverseScan;
+  combine_h200(op, size, scan ? scan_order_h200(layout) : reduction_order_h200(layout), r.how == How::ReverseScan, out.data(), in.data(), outer, len, inner);
+  if (!scan) out.resize(outer * inner * size);
   return crc32(out.data(), out.size());
 }
 
@@ -204,9 +201,9 @@ TEST_CASE("a reduction of an H200 takes every element once") {
     const auto len = static_cast<size_t>(r.shape[r.dim]);
     std::vector<bool> gone(len);
     bool alive = true;
-    for (const FoldStep& s : fold_steps_h200(thread_layout_h200(r.shape, r.dim, info(r.type).storage))) {
-      alive = alive && !gone[s.to] && !gone[s.from];
-      gone[s.from] = true;
+    for (const Combination& c : reduction_order_h200(thread_layout_h200(r.shape, r.dim, info(r.type).storage)).steps) {
+      alive = alive && !gone[c.left] && !gone[c.right] && c.to == std::min(c.left, c.right);
+      gone[std::max(c.left, c.right)] = true;
     }
     CHECK(alive);
     CHECK(std::count(gone.begin(), gone.end(), true) == static_cast<std::ptrdiff_t>(len) - 1);

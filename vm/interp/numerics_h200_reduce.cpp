@@ -11,20 +11,6 @@ namespace {
 constexpr size_t kWarp = 32, kWarps = 4, kVectorBytes = 16;
 constexpr size_t kBoxRows = 64, kBoxBytes = 16384, kBoxRowBytes = 128;  // of a copy from memory; a tile of one dimension has rows of so many bytes
 
-/// Rows of `inner` elements in a buffer.
-struct Rows {
-  ElementwiseFn op;
-  std::byte* data;
-  size_t row, inner;
-
-  [[nodiscard]] std::byte* at(size_t i) const { return data + i * row; }
-  /// to = a op b
-  void combine(size_t to, size_t a, size_t b) const {
-    const void* operands[2] = {at(a), at(b)};
-    op(at(to), operands, inner);
-  }
-};
-
 }  // namespace
 
 ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size_t bytes) {
@@ -68,19 +54,21 @@ ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size
   return found;
 }
 
-std::vector<FoldStep> fold_steps_h200(const ThreadLayout& s) {
+CombinationOrder reduction_order_h200(const ThreadLayout& s) {
   const auto width = [](size_t n) { return std::countr_zero(n); };
   const int thread = width(s.thread), lanes = width(s.lanes), warps = width(s.warps), rounds = width(s.rounds);
   const int in_warp = thread + lanes, in_block = in_warp + warps, bits = in_block + rounds;
-  std::vector<FoldStep> steps;
+  CombinationOrder order;
+  order.rows = size_t{1} << bits;
+  order.results = {0};
   uint32_t gone = 0;  // bits of the index that are folded away
   // Combines the elements that differ in these bits alone, one after the other.
   const auto fold = [&](int first, int count, bool swapped) {
     const uint32_t mask = ((uint32_t{1} << count) - 1) << first;
     gone |= mask;
-    for (uint32_t i = 0; i < uint32_t{1} << bits; ++i)
+    for (uint32_t i = 0; i < order.rows; ++i)
       if ((i & gone) == 0)
-        for (uint32_t k = (0 - mask) & mask; k != 0; k = (k - mask) & mask) steps.push_back({i, i | k, swapped});
+        for (uint32_t k = (0 - mask) & mask; k != 0; k = (k - mask) & mask) order.steps.push_back({i, swapped ? i | k : i, swapped ? i : i | k});
   };
   // What one thread holds: a chain over boxes, or over rounds where there is one box, or neither; the rest as a tree from neighbours on.
   const int chain = s.boxes > 1 ? width(s.boxes) : s.boxes == 1 ? rounds : 0;
@@ -90,54 +78,53 @@ std::vector<FoldStep> fold_steps_h200(const ThreadLayout& s) {
   // Threads and warps: halves first.
   for (int bit = in_warp; bit-- > thread;) fold(bit, 1, s.upper && bit == in_warp - 1);
   for (int bit = in_block; bit-- > in_warp;) fold(bit, 1, false);
-  return steps;
+  return order;
 }
 
-void reduce_h200(ElementwiseFn op, size_t bytes, std::span<const FoldStep> steps, void* out, const void* in, size_t outer, size_t len, size_t inner) {
-  const size_t row = inner * bytes;
-  std::vector<std::byte> buffer(len * row);
-  const Rows rows{op, buffer.data(), row, inner};
-  for (size_t o = 0; o < outer; ++o) {
-    std::memcpy(buffer.data(), static_cast<const std::byte*>(in) + o * len * row, len * row);
-    for (const FoldStep& s : steps) rows.combine(s.to, s.swapped ? s.from : s.to, s.swapped ? s.to : s.from);
-    std::memcpy(static_cast<std::byte*>(out) + o * row, buffer.data(), row);
+CombinationOrder scan_order_h200(const ThreadLayout& s) {
+  const auto thread = static_cast<uint32_t>(s.thread), lanes = static_cast<uint32_t>(s.lanes);
+  const auto threads = static_cast<uint32_t>(s.lanes * s.warps * s.rounds), len = threads * thread;
+  CombinationOrder order;
+  // Behind the elements: what the threads of a warp up to each one have together, and what all up to each thread have.
+  const uint32_t sums = len, before = len + threads;
+  order.rows = before + threads;
+  for (uint32_t i = 0; i < len; ++i)
+    if (i % thread != 0) order.steps.push_back({i, i - 1, i});
+  for (uint32_t t = 0; t < threads; ++t) order.steps.push_back({sums + t, t * thread + thread - 1, Combination::kNone});
+  for (uint32_t distance = 1; distance < lanes; distance *= 2)
+    for (uint32_t t = threads; t-- > 0;)
+      if (t % lanes >= distance) order.steps.push_back({sums + t, sums + t - distance, sums + t});
+  for (uint32_t t = 0; t < threads; ++t) {
+    const uint32_t first = t / lanes * lanes;
+    order.steps.push_back({before + t, first == 0 ? sums + t : before + first - 1, first == 0 ? Combination::kNone : sums + t});
   }
+  for (uint32_t i = 0; i < len; ++i) {
+    const uint32_t t = i / thread;
+    const bool last = i % thread == thread - 1;
+    if (!last && t > 0) order.steps.push_back({i, before + t - 1, i});
+    order.results.push_back(last ? before + t : i);
+  }
+  return order;
 }
 
-void scan_h200(ElementwiseFn op, size_t bytes, const ThreadLayout& s, bool reverse, void* out, const void* in, size_t outer, size_t len, size_t inner) {
-  const size_t row = inner * bytes, threads = len / s.thread;
-  // Elements, then what the threads of a warp up to each one have together, then what all up to each thread have.
-  std::vector<std::byte> buffer((len + 2 * threads) * row);
-  const Rows rows{op, buffer.data(), row, inner};
-  const size_t sums = len, before = len + threads;
+void combine_h200(ElementwiseFn op, size_t bytes, const CombinationOrder& order, bool reverse, void* out, const void* in, size_t outer, size_t len,
+                  size_t inner) {
+  const size_t row = inner * bytes, results = order.results.size();
+  std::vector<std::byte> table(order.rows * row);
+  const auto at = [&](size_t i) { return table.data() + i * row; };
   for (size_t o = 0; o < outer; ++o) {
     const std::byte* from = static_cast<const std::byte*>(in) + o * len * row;
-    for (size_t i = 0; i < len; ++i) std::memcpy(rows.at(i), from + (reverse ? len - 1 - i : i) * row, row);
-    for (size_t i = 0; i < len; ++i)
-      if (i % s.thread != 0) rows.combine(i, i - 1, i);
-    for (size_t t = 0; t < threads; ++t) std::memcpy(rows.at(sums + t), rows.at(t * s.thread + s.thread - 1), row);
-    for (size_t distance = 1; distance < s.lanes; distance *= 2)
-      for (size_t t = threads; t-- > 0;)
-        if (t % s.lanes >= distance) rows.combine(sums + t, sums + t - distance, sums + t);
-    for (size_t t = 0; t < threads; ++t) {
-      const size_t first = t / s.lanes * s.lanes;
-      if (first == 0) {
-        std::memcpy(rows.at(before + t), rows.at(sums + t), row);
+    std::byte* to = static_cast<std::byte*>(out) + o * results * row;
+    for (size_t i = 0; i < len; ++i) std::memcpy(at(i), from + (reverse ? len - 1 - i : i) * row, row);
+    for (const Combination& c : order.steps) {
+      if (c.right == Combination::kNone) {
+        std::memcpy(at(c.to), at(c.left), row);
       } else {
-        rows.combine(before + t, before + first - 1, sums + t);
+        const void* operands[2] = {at(c.left), at(c.right)};
+        op(at(c.to), operands, inner);
       }
     }
-    std::byte* to = static_cast<std::byte*>(out) + o * len * row;
-    for (size_t i = 0; i < len; ++i) {
-      const size_t t = i / s.thread;
-      size_t from_row = i;
-      if (i % s.thread == s.thread - 1) {
-        from_row = before + t;
-      } else if (t > 0) {
-        rows.combine(i, before + t - 1, i);
-      }
-      std::memcpy(to + (reverse ? len - 1 - i : i) * row, rows.at(from_row), row);
-    }
+    for (size_t i = 0; i < results; ++i) std::memcpy(to + (reverse ? results - 1 - i : i) * row, at(order.results[i]), row);
   }
 }
 

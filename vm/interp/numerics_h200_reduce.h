@@ -23,18 +23,24 @@ struct ThreadLayout {
 /// @param bytes  of an element
 [[nodiscard]] ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size_t bytes);
 
-/// Elements of the dimension that are combined next; the result takes the place of `to`.
-struct FoldStep {
-  uint32_t to, from;
-  bool swapped;        ///< `from` is the left operand
+/// Two elements that are combined next, or one that is copied. The elements of the dimension are the first rows of a table.
+struct Combination {
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  uint32_t to, left, right;  ///< rows; `right` kNone: a copy
 };
-/// All combinations of a reduction, in order; what is left is the element 0.
-[[nodiscard]] std::vector<FoldStep> fold_steps_h200(const ThreadLayout& layout);
+struct CombinationOrder {
+  size_t rows = 0;                        ///< of the table
+  std::vector<Combination> steps;
+  std::vector<uint32_t> results;          ///< rows: the one of a reduction, or each of a scan
+};
+[[nodiscard]] CombinationOrder reduction_order_h200(const ThreadLayout& layout);
+/// Of an inclusive scan; one from the end has the last element in the first row.
+[[nodiscard]] CombinationOrder scan_order_h200(const ThreadLayout& layout);
 
-/// Reduces [outer, len, inner] along len into [outer, inner]; `op` combines two rows of inner elements.
-void reduce_h200(ElementwiseFn op, size_t bytes, std::span<const FoldStep> steps, void* out, const void* in, size_t outer, size_t len, size_t inner);
-
-/// Inclusive scan along len, from the end if `reverse`.
-void scan_h200(ElementwiseFn op, size_t bytes, const ThreadLayout& layout, bool reverse, void* out, const void* in, size_t outer, size_t len, size_t inner);
+/// Reduces or scans [outer, len, inner] along len; `op` combines two rows of inner elements.
+///
+/// @param reverse  a scan from the end
+void combine_h200(ElementwiseFn op, size_t bytes, const CombinationOrder& order, bool reverse, void* out, const void* in, size_t outer, size_t len,
+                  size_t inner);
 
 }  // namespace tile
