@@ -88,7 +88,7 @@ class OrderCheck : public CheckPart {
       box.writes = writes;
       box.first_run = w.runs.size();
       box.runs = all.runs.size();
-      if (w.few.size() < kFew && w.runs.size() + box.runs <= kMostRuns && !meets(w, box)) {
+      if (w.few.size() < kFew && w.runs.size() + box.runs <= kMostRuns && !meets(x, box)) {
         w.runs.insert(w.runs.end(), all.runs.begin(), all.runs.end());
         w.few.push_back(box);
         return;
@@ -163,17 +163,21 @@ class OrderCheck : public CheckPart {
     }
     box.node = now;
     box.writes = writes;
-    if (meets(w, box)) {
+    if (meets(x, box)) {
       write_down(x);
       return false;
     }
     w.few.push_back(box);
     return true;
   }
-  /// Whether the box may share bytes with one of `few`, of which one is written.
-  static bool meets(Worker& w, const Box& box) {
+  /// Whether the box may share bytes with one of `few` that no token orders before it, or of the same step, one of the two being written.
+  bool meets(Exec& x, const Box& box) {
+    Worker& w = workers_[x.worker];
     // Few are compared one by one, more of them by what each allocation's lie in.
-    if (w.few.size() < kCompared) return std::any_of(w.few.begin(), w.few.end(), [&](const Box& b) { return (box.writes || b.writes) && box.meets(b); });
+    if (w.few.size() < kCompared) {
+      const TokenGraph& g = *tokens_.graph(x);
+      return std::any_of(w.few.begin(), w.few.end(), [&](const Box& b) { return (box.writes || b.writes) && box.meets(b) && (b.node == box.node || !g.ordered(b.node, box.node)); });
+    }
     if (w.reach.empty())
       for (const Box& b : w.few) reach_of(w, b).add(b);
     Reach& r = reach_of(w, box);

@@ -118,6 +118,7 @@ class RaceCheck : public CheckPart {
     const uint64_t most = UINT32_MAX / std::max(1u, facts.accesses()), plane = uint64_t{launch.grid.x} * launch.grid.y;
     off_ = plane >= most || plane * launch.grid.z >= most;
     if (off_) findings.remark("the grid is too large for the check of races");
+    alone_ = plane * launch.grid.z == 1;
     // Cells of an earlier launch are known by their numbers, unless these start anew.
     base_ = kept && !sync_ && !off_ && before_ + uint64_t{plane} * launch.grid.z * facts.accesses() < UINT32_MAX
                 ? before_
@@ -131,7 +132,7 @@ class RaceCheck : public CheckPart {
   }
   void block_begin(Exec& x) override {
     workers_[x.worker].found.clear();
-    if (!sync_ || !use_.any_race(x)) return;
+    if (!sync_ || alone_ || !use_.any_race(x)) return;
     const std::lock_guard lock(order_.mutex);
     order_.add_block(linear_block(x), tokens_.graph(x));
   }
@@ -153,6 +154,7 @@ class RaceCheck : public CheckPart {
   [[nodiscard]] bool watches_memory() const override { return true; }
   void expect(const Exec&, uint64_t address) const override { shadow_.prefetch(address); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    if (alone_) return;
     const auto each = [&](auto&& fn) { for_each_element_of(a, [&](size_t, uint64_t address) { fn(address); }); };
     const auto& op = facts.op(s.inst);
     Present p{&x, s.inst, linear_block(x), 0, 0};
@@ -160,6 +162,7 @@ class RaceCheck : public CheckPart {
       shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
   }
   void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    if (alone_) return;
     const auto each = [&](auto&& fn) {
       for (const MemoryRuns::Run& r : all.runs)
         for (uint32_t k = 0; k < r.n; ++k) fn(r.address + uint64_t{k} * all.element_bytes);
@@ -315,6 +318,7 @@ class RaceCheck : public CheckPart {
   const ArrayUse& use_;
   const bool sync_;
   std::atomic<bool> off_{false};
+  bool alone_ = false;  // the launch has one block, which races with none
   uint64_t base_ = 0,
            before_ = 0;  // numbers up to base_ are from earlier launches; the next launch may begin at before_
   TileShadow shadow_;

@@ -49,6 +49,7 @@ class TokenGraph {
   Node base_;
   std::vector<Entry> entries_;
   std::vector<Node> lists_;  // count, then nodes
+  std::vector<Node> joined_;  // by the join that is made
 };
 
 /// Follows the tokens of every block. The accesses of a step share one node.
