@@ -305,6 +305,9 @@ def bundles(c):
     done = c.run("replay", "s.bundle", "--show", "r")
     c.that("replay of a schedule", done.returncode == 0 and "r: i32[2] = 0, 0" in done.stdout, f"{done.stdout} {done.stderr}")
     done = c.run("replay", "s.bundle", "--schedule", str(other))
+    done = c.run("replay", "s.bundle", "--schedule", str(other), "--dump", "others")
+    dumped = (c.folder / "others" / "buffer_2.npy").read_bytes()[-8:] if (c.folder / "others").exists() else b""
+    c.that("its arrays", dumped == struct.pack("<2i", *results[other]), dumped)
     c.that("with another one", done.returncode == 5 and "argument 2 (r) differs" in done.stderr, f"{done.returncode} {done.stderr}")
 
 
