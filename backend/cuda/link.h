@@ -28,13 +28,23 @@ struct Linked {
   std::vector<std::string> advice;     ///< what the assembler says costs speed, e.g. "(C7510) ..."
 };
 
+/// An assembler that was started before there is a text for it. Ended with this object if nothing was linked with it.
+class Begun {
+ public:
+  virtual ~Begun() = default;
+};
+
 class Linker {
  public:
   virtual ~Linker() = default;
   /// Part of the cache's key: "ptxas V13.0.88", "driver 13.0 580.95.05".
   [[nodiscard]] virtual const std::string& version() const = 0;
+  /// Starts the assembler while the text is still being made, so that it waits for the text instead of the other way round; null where that gains
+  /// nothing. Name and text of the request are not looked at.
+  [[nodiscard]] virtual std::unique_ptr<Begun> begin(const LinkRequest&) const { return nullptr; }
+  /// @param begun  what begin() gave for a request that differs in name and text only; or null
   /// @error E0915 with the line of the PTX; warnings are added as such
-  [[nodiscard]] virtual Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const = 0;
+  [[nodiscard]] virtual Result<Linked> link(const LinkRequest& request, Diagnostics& diags, std::unique_ptr<Begun> begun = nullptr) const = 0;
 };
 
 /// Where ptxas is: TILEVM_PTXAS, then PATH, CUDA_HOME/bin, CUDA_PATH/bin, /usr/local/cuda/bin, and the folders of the pip packages

@@ -139,13 +139,14 @@ Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entr
   built.target = options.compile.target;
   const auto make = [&]() -> Result<cuda::CachedKernel> {
     const auto begin = std::chrono::steady_clock::now();
-    auto compiled = compile_guarded(module, entry, options.compile, options.limits, diags);
-    if (!compiled) return Failed;
     const auto request = [&](const CompiledKernel& kernel) {
       return cuda::LinkRequest{kernel.entry, kernel.ptx, options.compile.target, options.compile.opt_level, options.compile.lineinfo, options.verbose, options.limits.seconds, options.limits.memory_bytes};
     };
+    std::unique_ptr<cuda::Begun> begun;
+    auto compiled = compile_guarded(module, entry, options.compile, options.limits, diags, [&] { begun = linker.begin(request({})); });
+    if (!compiled) return Failed;
     Diagnostics said;
-    auto linked = linker.link(request(*compiled), said);
+    auto linked = linker.link(request(*compiled), said, std::move(begun));
     const auto limit = [](const Diagnostic& d) { return code_info(d.code).cls == FailureClass::Exhausted; };
     if (std::any_of(said.all().begin(), said.all().end(), limit)) {
       lift_places(*module, entry, compiled->ptx, Diagnostics(), said);

@@ -72,12 +72,13 @@ std::unique_ptr<llvm::TargetMachine> ptx_machine(const Target& target, unsigned 
       found->createTargetMachine(triple, target.llvm_cpu, ptx_feature(target.ptx_version), options, llvm::Reloc::PIC_, std::nullopt, level));
 }
 
-/// Leaves out passes of LLVM's own sequence whose only effect on kernels is the time they take: one for calls through pointers, and InstCombine in
-/// the last part of the sequence, where the vectorisers would have left it something to do.
+/// Leaves out passes of LLVM's own sequence whose only effect on kernels is the time they take: those for calls, global variables and branches that
+/// kernels do not have, and InstCombine in the last part of the sequence, where the vectorisers would have left it something to do.
 void leave_out_idle_passes(llvm::PassInstrumentationCallbacks& callbacks) {
   callbacks.registerShouldRunOptionalPassCallback([last_part = false](llvm::StringRef name, const llvm::Any&) mutable {
+    static constexpr std::string_view kIdle[] = {"CalledValuePropagationPass", "GlobalOptPass", "PostOrderFunctionAttrsPass", "ConstraintEliminationPass", "ADCEPass"};
     last_part = last_part || name == "Float2IntPass";  // the first of that part
-    return !(name == "CalledValuePropagationPass" || (last_part && name == "InstCombinePass"));
+    return !(last_part && name == "InstCombinePass") && std::find(std::begin(kIdle), std::end(kIdle), std::string_view(name)) == std::end(kIdle);
   });
 }
 

@@ -218,6 +218,7 @@ class Lowering {
   Value* mailbox_ = nullptr;
   Value* shared_ = nullptr;
   bool producing_ = false, consuming_ = false;   ///< in code of one role
+  std::vector<bool> shared_insts_;               ///< computed before the roles part; empty: none
   bool skipping_ = false, alternation_fails_ = false;
   Value* turn_ = nullptr;                 ///< which of two warpgroups that alternate this is, i32
   /// What is added to addresses of the scratch space where each of the two has its own; their distance is known when all is emitted.
@@ -226,6 +227,7 @@ class Lowering {
   [[nodiscard]] bool has_grid_words() const { return linear_grid || plan.loops; }
   void find_block(Value* number);
   [[nodiscard]] bool whole();
+  [[nodiscard]] bool before_roles();
   [[nodiscard]] bool every_block();
   uint32_t shared_bytes_ = 0;
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> warp_places_;   ///< offsets from warp_base_

@@ -1,6 +1,8 @@
 // The assembler: its messages as diagnostics, programs that do not run, and ptxas itself where it is installed.
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -198,6 +200,73 @@ TEST_CASE("ptxas makes cubins and says what is wrong") {
   CHECK_FALSE((*ptxas)->link(request, diags).ok());
   CHECK(diags.error_count() == 1);
   CHECK(open_files() == before);
+}
+
+TEST_CASE("ptxas that was begun before its text is there makes the same cubin, and says the same") {
+  Diagnostics diags;
+  const auto path = cuda::find_ptxas(diags);
+  if (!path || path->empty()) {
+    MESSAGE("ptxas was not found: skipped (pip install nvidia-cuda-nvcc, or TILEVM_PTXAS)");
+    return;
+  }
+  const size_t before = open_files();
+  const auto ptxas = cuda::make_ptxas(*path, diags);
+  REQUIRE(ptxas.ok());
+  cuda::LinkRequest request{"k", kPtx, "sm_90a"};
+  const auto compare = [&] {
+    auto begun = (*ptxas)->begin(request);
+    REQUIRE(begun);
+    Diagnostics of_file, of_pipe;
+    const auto file = (*ptxas)->link(request, of_file), pipe = (*ptxas)->link(request, of_pipe, std::move(begun));
+    CHECK(file.ok() == pipe.ok());
+    if (file && pipe) CHECK(file->cubin == pipe->cubin);
+    CHECK(render(of_file) == render(of_pipe));
+    return file.ok();
+  };
+  CHECK(compare());
+  // More than a new pipe holds, and more than any pipe of an ordinary user does.
+  for (const size_t bytes : {size_t{100000}, size_t{3000000}}) {
+    request.ptx = kPtx + std::string(bytes, '\n');
+    CHECK(compare());
+  }
+  request.ptx = kPtx;
+  request.memory_bytes = uint64_t{4} << 30;
+  CHECK(compare());
+  request.ptx.replace(request.ptx.find("st.global"), 9, "st.globel");
+  CHECK_FALSE(compare());
+  request.memory_bytes = 0;
+  CHECK_FALSE(compare());
+  // The cubin then holds the text, which takes a file.
+  request.lineinfo = true;
+  CHECK_FALSE((*ptxas)->begin(request));
+  request.lineinfo = false;
+  // One that nothing is linked with ends.
+  CHECK((*ptxas)->begin(request));
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(open_files() == before);
+}
+
+TEST_CASE("an assembler that ends, fails or lingers without its text is one that was not begun") {
+  const test::TempDir temporary;
+  const std::string program = temporary.file("ptxas");
+  const auto with = [&](const std::string& lines) {
+    std::ofstream(program) << "#!/bin/sh\nif [ -p /proc/self/fd/3 ]; then\n" << lines << "\nfi\nprintf '\\177ELF of a file' > /proc/self/fd/4\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    Diagnostics diags;
+    const auto ptxas = cuda::make_ptxas(program, diags, {}, false);
+    REQUIRE(ptxas.ok());
+    cuda::LinkRequest request{"k", kPtx, "sm_90a"};
+    request.seconds = 0.5;
+    auto begun = (*ptxas)->begin(request);
+    REQUIRE(begun);
+    auto linked = (*ptxas)->link(request, diags, std::move(begun));
+    if (!linked) return render(diags);
+    return std::string(linked->cubin.begin(), linked->cubin.end());
+  };
+  CHECK(with("exit 3") == "\177ELF of a file");
+  CHECK(with("kill -9 $$") == "\177ELF of a file");
+  CHECK(with("cat <&3 > /dev/null; printf '\\177ELF of a pipe' > /proc/self/fd/4; exit 0") == "\177ELF of a pipe");
+  CHECK(with("exec sleep 20").find("L0106") != std::string::npos);
 }
 
 TEST_CASE("targets of devices, and versions of drivers") {
