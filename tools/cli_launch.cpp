@@ -481,18 +481,25 @@ void keep_for_replay(const ValidModule& module, const std::string& entry, const 
   auto kernel = encode_tilebc(*module, silent);
   if (!kernel) return;
   auto captured = BundleWriter::capture(build_version(), entry, job.grid, options, *std::move(kernel), job.args, args, silent);
+  if (!captured) return;
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  if (!captured || error) return;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error) {
+    const char* named = std::getenv("TMPDIR");
+    folder = named && *named ? named : "/tmp";
+  }
   const std::string path = (folder / ("tilevm-" + std::to_string(::getpid()) + ".tvb")).string();
-  if (!captured->write(path, nullptr, silent)) return;
+  Diagnostics unwritten;
+  const bool kept = captured->write(path, nullptr, unwritten).ok();
+  const Diagnostic* why = unwritten.first_error();
+  const std::string note = kept ? "tilevm replay " + path + " repeats it, with the same options" : "no bundle to replay: " + path + (why ? ": " + why->message : std::string());
   Diagnostics with_note;
   for (Diagnostic d : diags.all()) {
     if (code_info(d.code).cls == FailureClass::Warning) {
       with_note.warn(d.place, d.message);
       continue;
     }
-    if (!with_note.has_errors()) d.notes.push_back({Place{}, "tilevm replay " + path + " repeats it, with the same options"});
+    if (!with_note.has_errors()) d.notes.push_back({Place{}, note});
     (void)with_note.error(std::move(d));
   }
   diags = std::move(with_note);

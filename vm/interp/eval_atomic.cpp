@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/memory_runs.h"
 #include "vm/interp/numerics_h200.h"
 #include "vm/interp/view_access.h"
 
@@ -63,7 +64,7 @@ auto by_size(size_t size, F f) {
 }
 
 /// Host address of one element, aligned for an atomic; nullptr after a trap.
-std::byte* element_at(Exec& x, const Step& s, uint64_t address, size_t size, size_t i) {
+std::byte* element_at(Exec& x, const Step& s, uint64_t address, size_t size, size_t i, bool told) {
   std::byte* host = x.memory.resolve(address, size);
   const std::string op(x.plan.function().def(s.inst).name);
   if (!host) {
@@ -74,8 +75,17 @@ std::byte* element_at(Exec& x, const Step& s, uint64_t address, size_t size, siz
     (void)x.trap(Code::T0101, s, op + ": element " + std::to_string(i) + " is not aligned to " + std::to_string(size) + " bytes: " + x.memory.describe(address));
     return nullptr;
   }
-  if (x.observed) x.notify(s, {MemoryAccess::Kind::Atomic, address, static_cast<uint32_t>(size), 0, nullptr, nullptr, i, nullptr});
+  if (x.observed && !told) x.notify(s, {MemoryAccess::Kind::Atomic, address, static_cast<uint32_t>(size), 0, nullptr, nullptr, i, nullptr});
   return host;
+}
+
+/// Tells of all elements at once, where that is possible.
+bool tell_all(Exec& x, const Step& s, const uint64_t* p, const uint8_t* mask, size_t size) {
+  if (!x.runs_wanted) return false;
+  RunCollector all(x, MemoryAccess::Kind::Atomic, size);
+  for (size_t i = 0; i < s.n; ++i)
+    if (!mask || mask[i]) all.join(p[i], i);
+  return all.tell(s, true);
 }
 
 Flow eval_rmw(Exec& x, const Step& s) {
@@ -84,12 +94,13 @@ Flow eval_rmw(Exec& x, const Step& s) {
   const std::byte* arg = x.at<std::byte>(s.in[1]);
   const uint8_t* mask = s.in[2] == kNoSlot ? nullptr : x.at<uint8_t>(s.in[2]);
   std::byte* out = x.at<std::byte>(s.out[0]);
+  const bool told = tell_all(x, s, p, mask, d.size);
   for (size_t i = 0; i < s.n; ++i) {
     if (mask && !mask[i]) {
       x.unspecified(s, d.element, out + i * d.size, 1, i);
       continue;
     }
-    std::byte* host = element_at(x, s, p[i], d.size, i);
+    std::byte* host = element_at(x, s, p[i], d.size, i, told);
     if (!host) return Flow::Trap;
     by_size(d.size, [&](auto t) {
       using T = decltype(t);
@@ -105,13 +116,14 @@ Flow eval_cas(Exec& x, const Step& s) {
   const std::byte *cmp = x.at<std::byte>(s.in[1]), *val = x.at<std::byte>(s.in[3]);
   const uint8_t* mask = s.in[2] == kNoSlot ? nullptr : x.at<uint8_t>(s.in[2]);
   std::byte* out = x.at<std::byte>(s.out[0]);
+  const bool told = tell_all(x, s, p, mask, d.size);
   for (size_t i = 0; i < s.n; ++i) {
     const uint64_t expected = read_bits(cmp, d.size, i);
     if (mask && !mask[i]) {
       write_bits(out, d.size, expected, i);
       continue;
     }
-    std::byte* host = element_at(x, s, p[i], d.size, i);
+    std::byte* host = element_at(x, s, p[i], d.size, i, told);
     if (!host) return Flow::Trap;
     by_size(d.size, [&](auto t) {
       using T = decltype(t);
