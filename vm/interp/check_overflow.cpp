@@ -102,9 +102,13 @@ template <class T>
     Wide out{};
     for (size_t i = 0; i < n; i += kCount) {
       HalfUnsigned a{}, b{};
-      const size_t bytes = std::min(kCount, n - i) * sizeof(T);
-      std::memcpy(&a, pa + i * sizeof(T), bytes);
-      std::memcpy(&b, pb + i * sizeof(T), bytes);
+      if (n - i >= kCount) {
+        std::memcpy(&a, pa + i * sizeof(T), sizeof a);
+        std::memcpy(&b, pb + i * sizeof(T), sizeof b);
+      } else {
+        std::memcpy(&a, pa + i * sizeof(T), (n - i) * sizeof(T));
+        std::memcpy(&b, pb + i * sizeof(T), (n - i) * sizeof(T));
+      }
       if (flags & kNoSigned) {
         const Wide p = __builtin_convertvector((HalfSigned)a, Wide) * __builtin_convertvector((HalfSigned)b, Wide);
         // Those that fit have the sign in all upper bits.
