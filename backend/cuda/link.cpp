@@ -34,6 +34,13 @@ namespace {
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name) : fd_(::memfd_create(name, MFD_CLOEXEC)) {}
+  /// One that does not grow beyond `most` bytes: writing fails then. What was written is what ends at the descriptor's position.
+  MemoryFile(const char* name, off_t most) : fd_(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    if (fd_ >= 0 && (::ftruncate(fd_, most) != 0 || ::fcntl(fd_, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0)) {
+      ::close(fd_);
+      fd_ = -1;
+    }
+  }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   ~MemoryFile() {
@@ -53,7 +60,11 @@ class MemoryFile {
   [[nodiscard]] bool read(Bytes& to) const {
     struct stat status {};
     if (::fstat(fd_, &status) != 0 || status.st_size < 0) return false;
-    to.resize(static_cast<size_t>(status.st_size));
+    return read(to, static_cast<size_t>(status.st_size));
+  }
+  template <class Bytes>
+  [[nodiscard]] bool read(Bytes& to, size_t bytes) const {
+    to.resize(bytes);
     for (size_t done = 0; done < to.size();) {
       const ssize_t n = ::pread(fd_, to.data() + done, to.size() - done, static_cast<off_t>(done));
       if (n < 0 && errno == EINTR) continue;
@@ -158,8 +169,40 @@ void write_memory(const std::string& file, const std::string& version) {
   if (std::fclose(out) != 0 || !good || ::rename(unfinished.c_str(), file.c_str()) != 0) (void)::unlink(unfinished.c_str());
 }
 
+constexpr size_t kMostSaid = 1000;  // of the words of a program that is none of NVIDIA's, in a message
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g s", seconds);
+  return text;
+}
+
+/// 83 of ".version 8.3"; 0 where there is no such line.
+unsigned ptx_version(const std::string& ptx) {
+  const size_t at = ptx.find(".version ");
+  if (at == std::string::npos) return 0;
+  char* end = nullptr;
+  const unsigned long major = std::strtoul(ptx.c_str() + at + 9, &end, 10), minor = *end == '.' ? std::strtoul(end + 1, nullptr, 10) : 0;
+  return major < 100 && minor < 10 ? static_cast<unsigned>(major * 10 + minor) : 0;
+}
+
+std::string version_text(unsigned ptx) { return std::to_string(ptx / 10) + "." + std::to_string(ptx % 10); }
+
+/// What a program writes to both its outputs, of bounded size: writing more fails.
+class ToolOutput : public MemoryFile {
+ public:
+  ToolOutput() : MemoryFile("output", kMost) {}
+  [[nodiscard]] bool read(std::string& to) const {
+    const off_t written = ::lseek(fd(), 0, SEEK_CUR);  // the program's descriptors share the position
+    return MemoryFile::read(to, static_cast<size_t>(std::clamp<off_t>(written, 0, kMost)));
+  }
+
+ private:
+  static constexpr off_t kMost = 1 << 24;
+};
+
 /// Starts a program as run_tool() describes; it writes to `said`. -1 and an error number if it does not start.
-pid_t start_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, const MemoryFile& said, uint64_t memory_bytes, int& error) {
+pid_t start_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, const ToolOutput& said, uint64_t memory_bytes, int& error) {
   // The limit must stand before the program begins, so that a shell sets it and becomes the program.
   const std::string kibibytes = std::to_string(memory_bytes >> 10), program = memory_bytes != 0 ? "/bin/sh" : path;
   std::vector<char*> argv;
@@ -214,7 +257,7 @@ std::vector<std::string> ptxas_arguments(const LinkRequest& request) {
 /// ptxas that reads its text from a pipe, so that its start lies beside the work that makes the text.
 class BegunPtxas final : public Begun {
  public:
-  BegunPtxas(const std::string& path, const LinkRequest& request) : out_("kernel.cubin"), said_("output") {
+  BegunPtxas(const std::string& path, const LinkRequest& request) : out_("kernel.cubin") {
     int error = 0;
     if (out_.fd() < 0 || said_.fd() < 0 || ::pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) return;
     // The program waits for its text, this process never waits for the program to take it.
@@ -253,7 +296,8 @@ class BegunPtxas final : public Begun {
       end = -1;
     }
   }
-  const MemoryFile out_, said_;
+  const MemoryFile out_;
+  const ToolOutput said_;
   int ends_[2] = {-1, -1};
   pid_t child_ = -1;
 };
@@ -271,6 +315,9 @@ class Ptxas : public Linker {
   }
 
   [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags, std::unique_ptr<Begun> begun) const override {
+    if (const unsigned needed = ptx_version(request.ptx), most = ptx_of_assembler(version_); most != 0 && needed > most)
+      return diags.error(Code::E0915, Place{}, "code for " + request.target + " is PTX " + version_text(needed) + "; " + version_ + " (" + path_ + ") takes PTX up to " + version_text(most),
+                         "install a newer one (pip install nvidia-cuda-nvcc), or name it by TILEVM_PTXAS; TILEVM_PTXAS=driver takes the driver's linker");
     Linked linked;
     std::string output;
     int status = -1;
@@ -284,7 +331,7 @@ class Ptxas : public Linker {
       if (status == 0 && !out.read(linked.cubin)) linked.cubin.clear();
     }
     if (status == kTimedOut)
-      return diags.error({Code::L0106, Place{}, path_ + " takes longer than " + std::to_string(request.seconds) + " s for " + request.name, {}, "raise --compile-time-limit, or use -O1", "CompileTime"});
+      return diags.error({Code::L0106, Place{}, path_ + " takes longer than " + seconds_text(request.seconds) + " for " + request.name, {}, "raise --compile-time-limit, or use -O1", "CompileTime"});
     // What ptxas does without memory differs from place to place, so with a limit all ends that are no rejection count as that.
     if (request.memory_bytes != 0 && status != 0 && output.find("error   :") == std::string::npos)
       return diags.error({Code::L0103, Place{}, path_ + " takes more memory than the limit of " + std::to_string(request.memory_bytes) + " bytes for " + request.name, {}, "raise --compile-max-memory, or use -O1", "CompileMemory"});
@@ -293,7 +340,7 @@ class Ptxas : public Linker {
     lift_messages(output, request, status != 0, linked, diags);
     if (status != 0) {
       if (diags.error_count() == before)
-        (void)diags.error(Code::E0915, Place{}, path_ + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output));
+        (void)diags.error(Code::E0915, Place{}, path_ + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output.substr(0, kMostSaid)));
       return Failed;
     }
     if (linked.cubin.size() < 4 || std::memcmp(linked.cubin.data(), "\177ELF", 4) != 0)
@@ -314,16 +361,10 @@ class DriverLinker : public Linker {
   [[nodiscard]] const std::string& version() const override { return version_; }
 
   [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags, std::unique_ptr<Begun>) const override {
-    if (const size_t at = request.ptx.find(".version "); at != std::string::npos) {
-      char* end = nullptr;
-      const unsigned long major = std::strtoul(request.ptx.c_str() + at + 9, &end, 10), minor = *end == '.' ? std::strtoul(end + 1, nullptr, 10) : 0;
-      const unsigned most = highest_ptx_version(driver_.version());
-      if (major < 100 && minor < 10 && major * 10 + minor > most) {
-        const int needed = driver_for_ptx(static_cast<unsigned>(major * 10 + minor));
-        return diags.error(Code::E0911, Place{}, "code for " + request.target + " is PTX " + std::to_string(major) + "." + std::to_string(minor) + "; the driver for CUDA " + driver_.version_text() +
-                                                     " takes PTX up to " + std::to_string(most / 10) + "." + std::to_string(most % 10),
-                           "update NVIDIA's driver to one for CUDA " + std::to_string(needed / 1000) + "." + std::to_string(needed % 1000 / 10) + ", or install ptxas (pip install nvidia-cuda-nvcc)");
-      }
+    if (const unsigned needed = ptx_version(request.ptx), most = highest_ptx_version(driver_.version()); needed > most) {
+      const int driver = driver_for_ptx(needed);
+      return diags.error(Code::E0911, Place{}, "code for " + request.target + " is PTX " + version_text(needed) + "; the driver for CUDA " + driver_.version_text() + " takes PTX up to " + version_text(most),
+                         "update NVIDIA's driver to one for CUDA " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10) + ", or install ptxas (pip install nvidia-cuda-nvcc)");
     }
     std::vector<char> info(1 << 16), errors(1 << 16);
     std::vector<JitOption> options;
@@ -408,7 +449,7 @@ bool wait_for(int child, double seconds, int& status) {
 
 int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output, double seconds, uint64_t memory_bytes) {
   output.clear();
-  const MemoryFile said("output");
+  const ToolOutput said;
   if (said.fd() < 0) {
     output = std::generic_category().message(errno);
     return -1;
@@ -439,15 +480,21 @@ Result<std::string> find_ptxas(Diagnostics& diags) {
   return find_cuda_program("ptxas", "TILEVM_PTXAS", diags);
 }
 
-Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory, bool ask) {
+unsigned ptx_of_assembler(const std::string& version) {
+  int major = 0, minor = 0;
+  return std::sscanf(version.c_str(), "ptxas V%d.%d", &major, &minor) == 2 && major < 1000 ? highest_ptx_version(major * 1000 + minor * 10) : 0;
+}
+
+Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory, bool ask, double seconds) {
   const std::string remembered = memory_file(path, memory);
   if (std::string version = read_memory(remembered); !version.empty()) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, std::move(version)));
   if (!ask) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, "ptxas"));
   std::string output;
-  const int status = run_tool(path, {"--version"}, {}, output);
+  const int status = run_tool(path, {"--version"}, {}, output, seconds);
+  if (status == kTimedOut) return diags.error(Code::E0915, Place{}, path + " does not tell its version in " + seconds_text(seconds), "TILEVM_PTXAS names another one");
   // "Cuda compilation tools, release 13.0, V13.0.88"
   const size_t at = output.rfind(", V");
-  if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output));
+  if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output.substr(0, kMostSaid)));
   const size_t end = output.find_first_not_of("0123456789.", at + 3);
   const std::string version = "ptxas " + output.substr(at + 2, end == std::string::npos ? end : end - at - 2);
   write_memory(remembered, version);

@@ -57,8 +57,11 @@ class Linker {
 /// @param memory  folder in which the version of this very file (place, size, time, inode) is remembered, so that the program is not started for it;
 ///        empty: it is asked
 /// @param ask  false: it is not started for that; where nothing is remembered, version() is then "ptxas"
+/// @param seconds  that it may take to tell
 /// @error E0915 the program does not run or tells no version
-[[nodiscard]] Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory = {}, bool ask = true);
+[[nodiscard]] Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory = {}, bool ask = true, double seconds = 30);
+/// The newest PTX (83 for 8.3) that an assembler of this version() takes; 0: not known.
+[[nodiscard]] unsigned ptx_of_assembler(const std::string& version);
 /// The driver's linker. Its context must be current in the thread that links.
 /// @param device_sm  of the context's device
 [[nodiscard]] std::unique_ptr<Linker> make_driver_linker(const Driver& driver, unsigned device_sm);
@@ -66,7 +69,7 @@ class Linker {
 /// Turns the output of either assembler into diagnostics (errors only if `failed`), info lines and advice.
 void lift_messages(const std::string& output, const LinkRequest& request, bool failed, Linked& to, Diagnostics& diags);
 
-/// Runs a program with nothing on its standard input and gives all that it wrote to both outputs.
+/// Runs a program with nothing on its standard input and gives what it wrote to both outputs, 16 MiB at most: writing more fails.
 /// @param descriptors  open files that the program gets as 3, 4, ...
 /// @param seconds  after which it is killed; 0: never
 /// @param memory_bytes  of its address space; 0: any

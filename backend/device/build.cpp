@@ -6,6 +6,7 @@
 #include <link.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -132,7 +133,10 @@ Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entr
     if (!compiled) return Failed;
     Diagnostics said;
     auto linked = linker.link(request(*compiled), said, std::move(begun));
-    if (!linked || has_lines(said)) {
+    const auto limit = [](const Diagnostic& d) { return code_info(d.code).cls == FailureClass::Exhausted; };
+    if (std::any_of(said.all().begin(), said.all().end(), limit)) {
+      lift_places(*module, entry, compiled->ptx, Diagnostics(), said);
+    } else if (!linked || has_lines(said)) {
       // Compiled again with the instructions' numbers as lines, so that what the assembler says of a line is said of an operation.
       CompileOptions numbered = options.compile;
       numbered.instruction_lines = true;
@@ -195,16 +199,21 @@ std::string ResourceRemark::text() const {
   return out;
 }
 
-Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags, const std::string& memory, bool ask) {
+Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, const std::string& target, Diagnostics& diags, const std::string& memory, bool ask) {
   const auto path = cuda::find_ptxas(diags);
   if (!path) return Failed;
   if (!path->empty()) {
-    const bool chosen = std::getenv("TILEVM_PTXAS");
+    const char* named = std::getenv("TILEVM_PTXAS");
+    const bool chosen = named && *named;
     auto ptxas = cuda::make_ptxas(*path, diags, memory, ask || (driver && !chosen));
     if (!ptxas) return Failed;
     const std::string& version = (*ptxas)->version();  // "ptxas V13.0.88"
     const int major = std::atoi(version.c_str() + std::min(version.size(), version.find('V') + 1));
-    if (!driver || major <= driver->version() / 1000 || chosen) return ptxas;
+    if (!driver || chosen) return ptxas;
+    const unsigned most = cuda::ptx_of_assembler(version);
+    const auto known = find_target(target);
+    const bool old = most != 0 && known && std::to_string(most / 10) + "." + std::to_string(most % 10) < known->ptx_version;
+    if (major <= driver->version() / 1000 && !old) return ptxas;
   }
   if (driver) return cuda::make_driver_linker(*driver, device_sm);
   return diags.error(Code::E0915, Place{}, "there is no assembler: neither ptxas nor a driver was found",

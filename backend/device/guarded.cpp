@@ -98,14 +98,14 @@ struct LikeCompiledKernel {
   bool linear_grid, loops;
   std::vector<int> maps, remarks;
 };
-static_assert(sizeof(CompiledKernel) == sizeof(LikeCompiledKernel) && sizeof(TensorMapSpec) == sizeof(LikeTensorMapSpec) && sizeof(Remark) == 8 + 2 * sizeof(std::string));
+static_assert(sizeof(CompiledKernel) == sizeof(LikeCompiledKernel) && sizeof(TensorMapSpec) == sizeof(LikeTensorMapSpec) && sizeof(Remark) == 16 + 2 * sizeof(std::string));
 
 void write(Writer& w, const CompiledKernel& k) {
   w.add(k.entry), w.add(k.ptx), w.add(k.llvm), w.add(k.plan), w.add(k.target), w.add(k.threads), w.add(k.shared_bytes), w.add(k.cluster), w.add(k.local_bytes_per_block), w.add(k.linear_grid), w.add(k.loops);
   w.add(uint64_t{k.maps.size()});
   for (const TensorMapSpec& m : k.maps) w.add(m.base), w.add(m.element), w.add(m.dims), w.add(m.strides), w.add(m.box), w.add(m.swizzle), w.add(m.round_tf32);
   w.add(uint64_t{k.remarks.size()});
-  for (const Remark& r : k.remarks) w.add(r.inst), w.add(r.what), w.add(r.why);
+  for (const Remark& r : k.remarks) w.add(r.inst), w.add(r.what), w.add(r.why), w.add(r.stages);
 }
 
 void read(Reader& r, CompiledKernel& k) {
@@ -119,7 +119,7 @@ void read(Reader& r, CompiledKernel& k) {
   r.get(n);
   for (; n > 0 && r.good() && n <= (uint64_t{1} << 24); --n) {
     Remark& x = k.remarks.emplace_back();
-    r.get(x.inst), r.get(x.what), r.get(x.why);
+    r.get(x.inst), r.get(x.what), r.get(x.why), r.get(x.stages);
   }
 }
 

@@ -297,7 +297,7 @@ bool Lowering::emit(InstId i, bool* ended) {
 
 bool Lowering::unsupported(InstId i, const std::string& why) {
   (void)diags.error(Code::E0808, m.place(f, i), std::string(f.def(i).name) + " is not supported on " + d.target.name + ": " + why,
-                    f.def(i).name.starts_with("multimem") ? "" : "run it with --cpu");
+                    "run it with --cpu");
   return false;
 }
 
@@ -455,7 +455,11 @@ std::vector<Remark> Lowering::take_remarks() {
     for (const auto& [i, moved] : operations) bytes += moved;
     remarks_.push_back({loop, std::to_string(bytes) + " bytes a trip through scratch space", bytes == 0 ? "" : "where threads exchange tiles whose layouts differ, operands of products, sums over warps"});
   }
-  return std::move(remarks_);
+  // A body that is in the code twice says everything twice.
+  std::vector<Remark> once;
+  for (Remark& r : remarks_)
+    if (std::none_of(once.begin(), once.end(), [&](const Remark& o) { return o.inst == r.inst && o.what == r.what && o.why == r.why; })) once.push_back(std::move(r));
+  return once;
 }
 
 Value* Lowering::scratch(uint32_t bytes) {

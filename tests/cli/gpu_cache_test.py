@@ -113,6 +113,27 @@ def main():
         (folder / "file").write_text("")
         result = run("k1.tile", "--arg", "ptr:f32[1]=zeros", "--gpu", TILEVM_CACHE=str(folder / "file"))
         check("no folder", "not kept" in result.stderr, result.stderr)
+        result = run("cache", "warm", "k1.tile", status=3, TILEVM_CACHE=str(folder / "file"))
+        check("warming without a folder", "k1.tile: one: compiled, not kept" in result.stdout and "E0902" in result.stderr, result.stdout + result.stderr)
+        result = run("cache", "warm", "k1.tile", status=3, TILEVM_CACHE="", XDG_CACHE_HOME="", HOME="")
+        check("warming without a home", "there is no folder for them" in result.stderr, result.stderr)
+        check("no home", "none of TILEVM_CACHE, XDG_CACHE_HOME and HOME is set" in run("cache", "ls", TILEVM_CACHE="", XDG_CACHE_HOME="", HOME="").stdout)
+        # A folder of another user's, or, where that cannot be played, one that is read-only.
+        run("cache", "warm", "k1.tile")
+        other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        folder.chmod(0o755)
+        for path in (cache, cache / "sm_90a"):
+            path.chmod(0o555)
+        full = {**os.environ, "TILEVM_DRIVER": str(FAKE), "TILEVM_PTXAS": "driver", "TILEVM_CACHE": str(cache)}
+        try:
+            for arguments, status, words in ((["cache", "clear"], 3, "cannot be removed: Permission denied [E0902]"), (["cache", "gc", "--limit", "1"], 3, "E0902"),
+                                             (["k2.tile", "--arg", "ptr:f32[1]=zeros", "--gpu"], 0, "the compiled kernel is not kept: Permission denied")):
+                result = subprocess.run([TILEVM, *arguments], cwd=folder, env=full, capture_output=True, text=True, timeout=120, check=False, **other)
+                check(f"read-only: {arguments}", result.returncode == status and words in result.stderr, f"status {result.returncode}: {result.stdout} {result.stderr}")
+        except PermissionError:
+            print("skipped: another user cannot run tilevm")
+        for path in (cache, cache / "sm_90a"):
+            path.chmod(0o755)
         if pathlib.Path("/dev/full").exists():
             result = run("cache", "ls", TILEVM_CACHE="/dev/full")
             check("not a folder", "0 kernels" in result.stdout, result.stdout)

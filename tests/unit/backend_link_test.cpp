@@ -123,11 +123,52 @@ TEST_CASE("ptxas that is none is an error") {
   const auto none = cuda::find_ptxas(diags);
   REQUIRE(none.ok());
   CHECK(none->empty());
-  CHECK_FALSE(choose_linker(nullptr, 0, diags).ok());
+  CHECK_FALSE(choose_linker(nullptr, 0, "sm_90a", diags).ok());
   ::unsetenv("TILEVM_PTXAS");
   diags.clear();
   CHECK_FALSE(cuda::make_ptxas("/bin/true", diags).ok());
   CHECK(diags.first_error()->code == Code::E0915);
+}
+
+TEST_CASE("assemblers that are too old, never answer, or say too much") {
+  const test::TempDir temporary;
+  const std::string program = temporary.file("ptxas");
+  const auto write = [&](const std::string& text) {
+    std::ofstream(program) << "#!/bin/sh\n" << text;
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  };
+  Diagnostics diags;
+  write("exec sleep 20\n");
+  CHECK_FALSE(cuda::make_ptxas(program, diags, {}, true, 0.05).ok());
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.first_error()->message.ends_with(" does not tell its version in 0.05 s"));
+
+  CHECK(cuda::ptx_of_assembler("ptxas V11.8.89") == 78);
+  CHECK(cuda::ptx_of_assembler("ptxas V13.0.88") == 90);
+  CHECK(cuda::ptx_of_assembler("ptxas V99.5.1") == 91);
+  CHECK(cuda::ptx_of_assembler("ptxas") == 0);
+  diags.clear();
+  write("echo 'Cuda compilation tools, release 11.8, V11.8.89'; exit 3\n");
+  CHECK_FALSE(cuda::make_ptxas(program, diags).ok());
+  write("echo 'Cuda compilation tools, release 11.8, V11.8.89'\n");
+  diags.clear();
+  const auto old = cuda::make_ptxas(program, diags);
+  REQUIRE(old.ok());
+  CHECK_FALSE((*old)->link({"k", kPtx, "sm_90a"}, diags).ok());
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.first_error()->message == "code for sm_90a is PTX 8.3; ptxas V11.8.89 (" + program + ") takes PTX up to 7.8");
+
+  // Output without an end takes no more memory than this, and ends the program.
+  std::string output;
+  CHECK(cuda::run_tool("/usr/bin/yes", {"0123456"}, {}, output, 60) != 0);
+  CHECK(output.size() == size_t{1} << 24);
+  write("if [ \"$1\" = --version ]; then echo 'release 13.0, V13.0.88'; else exec yes 0123456; fi\n");
+  diags.clear();
+  const auto loud = cuda::make_ptxas(program, diags);
+  REQUIRE(loud.ok());
+  CHECK_FALSE((*loud)->link({"k", kPtx, "sm_90a"}, diags).ok());
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.first_error()->message.size() < 1200);
 }
 
 TEST_CASE("ptxas makes cubins and says what is wrong") {

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What the checkers cost: launches without checks, with --check=default and with --check=all, in turn, on one thread.
 
-  check_cost.py [TILEVM] [--rounds N] [--only REGEX] [--prefix "chrt -r 10"]
+  check_cost.py [TILEVM] [--rounds N] [--only REGEX] [--prefix "chrt -r 10"] [--corpus FOLDER] [--most TIMES]
 
-Of each the fastest launch of all rounds counts. --prefix is put before every command: real-time priority keeps other work away."""
+Of each the fastest launch of all rounds counts. --prefix is put before every command: real-time priority keeps other work away.
+--corpus measures the launches that lie in a folder (tests/corpus/launches) instead of those of this script, each as often as fits into 50 ms,
+and shows the dearest first; launches that must end with an error are left out. Exit status 1 if a launch with all checks takes more than --most times."""
 import argparse
 import json
 import pathlib
@@ -88,28 +90,73 @@ def cases(folder):
                                                  "array:f32[512,512]=normal(seed=2)", "--arg", "array:f16[512,512]=zeros"], 12
 
 
+def corpus(folder):
+    """As cases(), of recorded launches; the number of launches is found out by measuring."""
+    for launch in sorted(folder.glob("*/launch.json")):
+        if json.loads(launch.read_text()).get("outcome", "ok") == "ok":
+            yield launch.parent.name, ["run", str(launch), "--no-check"], None
+
+
+def seconds(tilevm, prefix, arguments, repeat, check):
+    command = [*prefix.split(), tilevm, *arguments, "--threads", "1", "--repeat", str(repeat), "--json", *(["--check", check] if check else [])]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)["seconds"]
+
+
+def measure(o, arguments, repeat):
+    """Microseconds without checks, then how many times as long with them."""
+    rounds = o.rounds
+    if repeat is None:
+        repeat = int(min(max(0.05 / seconds(o.tilevm, o.prefix, arguments, 3, ""), 5), 2000))
+        try:
+            seconds(o.tilevm, o.prefix, arguments, 2, "all")
+        except RuntimeError:  # right once only: it finds its arrays as a launch before left them
+            repeat, rounds = 1, 10 * rounds
+            seconds(o.tilevm, o.prefix, arguments, 1, "all")
+    best = {}
+    for _ in range(rounds):
+        for check in ("", "default", "all"):
+            best[check] = min(best.get(check, 1e9), seconds(o.tilevm, o.prefix, arguments, repeat, check))
+    return best[""] * 1e6, best["default"] / best[""], best["all"] / best[""]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("tilevm", nargs="?", default=str(ROOT / "build/tilevm"))
     p.add_argument("--rounds", type=int, default=6)
     p.add_argument("--only", default="")
     p.add_argument("--prefix", default="")
+    p.add_argument("--corpus", type=pathlib.Path)
+    p.add_argument("--most", type=float, default=3.0)
     o = p.parse_args()
-    print("| launch | without, us | `default` | `all` |\n| --- | --- | --- | --- |")
+
+    def show(row):
+        what, us, default, every = row
+        print(f"| {what} | {us:.1f} | {default:.2f} | {every:.2f} |", flush=True)
+
+    print("| launch | without, us | `default` | `all` |\n| --- | --- | --- | --- |", flush=True)
+    rows, failed = [], 0
     with tempfile.TemporaryDirectory() as name:
-        for what, arguments, repeat in cases(pathlib.Path(name)):
+        for what, arguments, repeat in corpus(o.corpus) if o.corpus else cases(pathlib.Path(name)):
             if not re.search(o.only, what):
                 continue
-            best = {}
-            for _ in range(o.rounds):
-                for check in ("", "default", "all"):
-                    command = [*o.prefix.split(), o.tilevm, *arguments, "--threads", "1", "--repeat", str(repeat), "--json", *(["--check", check] if check else [])]
-                    done = subprocess.run(command, capture_output=True, text=True)
-                    if done.returncode != 0:
-                        sys.exit(f"{what}: exit {done.returncode}\n{done.stderr}")
-                    best[check] = min(best.get(check, 1e9), json.loads(done.stdout)["seconds"])
-            print(f"| {what} | {best[''] * 1e6:.1f} | {best['default'] / best['']:.2f} | {best['all'] / best['']:.2f} |", flush=True)
+            try:
+                rows.append((what, *measure(o, arguments, repeat)))
+            except RuntimeError as e:
+                print(f"{what} is not measured: {e}", file=sys.stderr)
+                failed += 1
+                continue
+            if not o.corpus:
+                show(rows[-1])
+    if o.corpus:
+        for row in sorted(rows, key=lambda r: -r[3]):
+            show(row)
+    above = [r for r in rows if r[3] > o.most]
+    print(f"\n{len(rows)} launches, {len(above)} with all checks above {o.most:.1f}, {failed} not measured")
+    return 1 if above or not rows else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,6 +4,7 @@
 #include "vm/interp/check_init.h"
 #include "vm/interp/check_part.h"
 #include "vm/interp/check_tokens.h"
+#include "vm/interp/check_use.h"
 
 namespace tile {
 namespace {
@@ -30,7 +31,7 @@ class Checker : public Observer {
   }
   void before(Exec& x, const Step& s) override {
     const StepPlan& plan = plans_[StepTable::index(x.plan, s)];
-    for (const auto& [part, inst] : plan.silent) part->silent(x, inst);
+    for (const auto& [part, insts] : plan.silent) part->silent(x, insts);
     for (CheckPart* p : plan.before) p->before(x, s);
     if (plan.before_awake && *awake_[x.worker] != 0) sleeper_->before(x, s);
     if (plan.carry_before)
@@ -43,16 +44,25 @@ class Checker : public Observer {
       for (CheckPart* p : carriers_) p->carry(x, facts_->op(s.inst).after);
   }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
-    if (has_cells_ && a.rank != 0 && elements_of(a) * a.element_bytes >= kLarge) {
+    if (use_ && a.kind != MemoryAccess::Kind::Read) use_->wrote(x, a.address);
+    if (use_ && a.rank != 0 && elements_of(a) * a.element_bytes >= kLarge && use_->order(x, a.address)) {
       for (CheckPart* p : watchers_) p->expect(x, a.address);
       fetch(x, a);
     }
     for (CheckPart* p : watchers_) p->access(x, s, a);
   }
+  [[nodiscard]] bool takes_runs() const override { return true; }
+  bool accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    for (CheckPart* p : watchers_)
+      if (!p->takes(x, s, all)) return false;
+    if (use_ && all.kind != MemoryAccess::Kind::Read) use_->wrote(x, all.begin);
+    for (CheckPart* p : watchers_) p->accesses(x, s, all);
+    return true;
+  }
 
  private:
   struct StepPlan {
-    std::vector<std::pair<CheckPart*, InstId>> silent;
+    std::vector<std::pair<CheckPart*, std::vector<InstId>>> silent;
     std::vector<CheckPart*> before, after;
     bool before_awake = false;  // of the part that sleeps
     bool carry_before = false, carry_after = false;
@@ -92,15 +102,18 @@ class Checker : public Observer {
     };
     // Tokens come before those that ask for them. What has been written is marked after those that ask about reads.
     TokenTracker* tokens = nullptr;
-    has_cells_ = c.has(Check::Order) || c.has(Check::Race);
-    if (has_cells_) {
+    use_ = nullptr;
+    if (c.has(Check::Order) || c.has(Check::Race)) {
+      auto use = std::make_unique<ArrayUse>(*facts_, findings_);
+      use_ = use.get();
+      add(std::move(use));
       auto t = std::make_unique<TokenTracker>(*facts_, findings_);
       tokens = t.get();
       add(std::move(t), true);
     }
     if (c.has(Check::Bounds)) add(make_bounds_check(*facts_, findings_, options_));
-    if (c.has(Check::Order)) add(make_order_check(*facts_, findings_, *tokens));
-    if (c.has(Check::Race)) add(make_race_check(*facts_, findings_, *tokens));
+    if (c.has(Check::Order)) add(make_order_check(*facts_, findings_, *tokens, *use_));
+    if (c.has(Check::Race)) add(make_race_check(*facts_, findings_, *tokens, *use_));
     if (c.has(Check::Assume)) {
       add(make_assume_check(*facts_, findings_));
       add(make_overflow_check(*facts_, findings_));
@@ -121,8 +134,10 @@ class Checker : public Observer {
       const InstId i = plan.steps()[s].inst;
       const auto& op = facts_->op(i);
       for (const auto& p : parts_) {
-        for (const InstId silent : facts_->steps[s].silent)
-          if (p->wants(silent)) plans_[s].silent.emplace_back(p.get(), silent);
+        std::vector<InstId> silent;
+        for (const InstId k : facts_->steps[s].silent)
+          if (p->wants(k)) silent.push_back(k);
+        if (!silent.empty()) plans_[s].silent.emplace_back(p.get(), std::move(silent));
         const unsigned wants = facts_->steps[s].preparation ? CheckPart::kNever : p->wants(i);
         if (wants & CheckPart::kBefore) plans_[s].before.push_back(p.get());
         if (wants & CheckPart::kAfter) plans_[s].after.push_back(p.get());
@@ -148,7 +163,7 @@ class Checker : public Observer {
   std::vector<const size_t*> awake_;  // of that one, by worker
   std::vector<StepPlan> plans_;       // by step
   std::vector<uint8_t> told_;         // by step
-  bool has_cells_ = false;            // some checker looks at every byte
+  ArrayUse* use_ = nullptr;           // where some checker compares accesses
 };
 
 constexpr const char* kNames[kChecks] = {"bounds", "init", "race", "order", "undef", "assume", "nan"};

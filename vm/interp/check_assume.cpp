@@ -9,28 +9,59 @@ namespace {
 
 class AssumeCheck : public CheckPart {
  public:
-  AssumeCheck(const CheckFacts& facts, Findings& findings) : CheckPart(facts, findings) {}
-
-  unsigned wants(InstId i) const override { return f.insts[i].op == Opcode::Assume ? kBefore : kNever; }
-  void silent(Exec& x, InstId i) override {
-    const ValueId v = f.operands(i)[0];
-    const Attr& p = facts.module.attrs.get(f.attr(i, 0));
-    switch (p.tag) {
-      case AttrTag::DivBy:
-        divisible(x, i, v, p);
-        break;
-      case AttrTag::SameElements:
-        same(x, i, v, p);
-        break;
-      case AttrTag::Bounded:
-        bounded(x, i, v, p);
-        break;
-      default:
-        break;
+  AssumeCheck(const CheckFacts& facts, Findings& findings) : CheckPart(facts, findings) {
+    promises_.resize(f.insts.size());
+    std::vector<uint8_t> parameter(f.value_types.size(), 0);
+    std::fill_n(parameter.begin(), f.param_count, uint8_t{1});
+    for (InstId i = 0; i < f.insts.size(); ++i) {
+      if (f.insts[i].op != Opcode::Assume) continue;
+      Promise& p = promises_[i];
+      p.value = f.operands(i)[0];
+      p.attr = &facts.module.attrs.get(f.attr(i, 0));
+      p.same_in_all_blocks = parameter[p.value] != 0;
+      parameter[f.result(i)] = parameter[p.value];
+      p.size = facts.is_tile(p.value) ? info(facts.element(p.value)).storage : sizeof(uint64_t);
+      p.one = !facts.is_tile(p.value) || facts.count(p.value) == 1;
     }
   }
 
+  void launch_begin(const Launch& launch) override {
+    held_.resize(launch.threads);
+    for (std::vector<uint8_t>& h : held_) h.assign(f.insts.size(), 0);
+  }
+  unsigned wants(InstId i) const override { return f.insts[i].op == Opcode::Assume ? kBefore : kNever; }
+  void silent(Exec& x, std::span<const InstId> insts) override {
+    uint8_t& held = held_[x.worker][insts[0]];
+    if (held) return;
+    bool all = true;
+    for (const InstId i : insts) all = holds(x, i) && promises_[i].same_in_all_blocks && all;
+    held = all;
+  }
+
  private:
+  struct Promise {
+    ValueId value = kNone;
+    const Attr* attr = nullptr;
+    size_t size = 0;                  // of an element
+    bool one = false;                 // has one element
+    bool same_in_all_blocks = false;  // about a parameter
+  };
+  bool holds(Exec& x, InstId i) {
+    const Promise& promise = promises_[i];
+    const ValueId v = promise.value;
+    const Attr& p = *promise.attr;
+    switch (p.tag) {
+      case AttrTag::DivBy:
+        if (promise.one && (read_bits(facts.data(x, v), promise.size) & (p.bits - 1)) == 0) return true;
+        return divisible(x, i, v, p);
+      case AttrTag::SameElements:
+        return promise.one || same(x, i, v, p);
+      case AttrTag::Bounded:
+        return bounded(x, i, v, p);
+      default:
+        return true;
+    }
+  }
   [[nodiscard]] uint64_t bits(const Exec& x, ValueId v, size_t e) const {
     return read_bits(facts.data(x, v), info(facts.element(v)).storage, e);
   }
@@ -45,15 +76,17 @@ class AssumeCheck : public CheckPart {
     findings.add(x, {Code::T0103, i, std::move(message), {}, {}});
   }
 
-  void divisible(const Exec& x, InstId i, ValueId v, const Attr& p) {
+  /// These give false where the promise is broken, and report it.
+  bool divisible(const Exec& x, InstId i, ValueId v, const Attr& p) {
     const uint64_t low = p.bits - 1;  // the divisor is a power of two
     if (!facts.is_tile(v)) {
       const uint64_t base = *facts.data<uint64_t>(x, v);
-      if ((base & low) != 0 && findings.wanted(x, Code::T0103, i))
+      if ((base & low) == 0) return true;
+      if (findings.wanted(x, Code::T0103, i))
         report(x, i,
                facts.name(v) + " starts at " + x.memory.describe(base) + ", assumed divisible by " +
                    std::to_string(p.bits));
-      return;
+      return false;
     }
     // Groups of `every` elements along one dimension: the first is divisible, the others follow it by steps of one
     // element.
@@ -77,15 +110,17 @@ class AssumeCheck : public CheckPart {
           k == 0
               ? (static_cast<uint64_t>(pointer ? value : static_cast<uint64_t>(sign_extend(value, width))) & low) == 0
               : value == ((first + k * step) & mask);
-      if (holds || !findings.wanted(x, Code::T0103, i)) continue;
+      if (holds) continue;
+      if (!findings.wanted(x, Code::T0103, i)) return false;
       report(x, i,
              shown(x, v, e) + ", assumed " +
                  (k == 0 ? "divisible by " + std::to_string(p.bits)
                          : "to follow " + std::to_string(k) + " behind the first of its group"));
-      return;
+      return false;
     }
+    return true;
   }
-  void same(const Exec& x, InstId i, ValueId v, const Attr& p) {
+  bool same(const Exec& x, InstId i, ValueId v, const Attr& p) {
     const auto& shape = facts.type(v).shape;
     for (size_t e = 0; e < facts.count(v); ++e) {
       // The first element of the group that e is in.
@@ -97,23 +132,29 @@ class AssumeCheck : public CheckPart {
         rest /= n;
         stride *= n;
       }
-      if (bits(x, v, e) == bits(x, v, first) || !findings.wanted(x, Code::T0103, i)) continue;
-      report(x, i, shown(x, v, e) + " but " + shown(x, v, first) + ", assumed to be the same");
-      return;
+      if (bits(x, v, e) == bits(x, v, first)) continue;
+      if (findings.wanted(x, Code::T0103, i)) report(x, i, shown(x, v, e) + " but " + shown(x, v, first) + ", assumed to be the same");
+      return false;
     }
+    return true;
   }
-  void bounded(const Exec& x, InstId i, ValueId v, const Attr& p) {
+  bool bounded(const Exec& x, InstId i, ValueId v, const Attr& p) {
     const unsigned width = info(facts.element(v)).bits;
     for (size_t e = 0; e < facts.count(v); ++e) {
       const int64_t value = sign_extend(bits(x, v, e), width);
       const bool low = (p.flags & 1) != 0 && value < p.ints[0], high = (p.flags & 2) != 0 && value > p.ints[1];
-      if ((!low && !high) || !findings.wanted(x, Code::T0103, i)) continue;
+      if (!low && !high) continue;
+      if (!findings.wanted(x, Code::T0103, i)) return false;
       report(x, i,
              shown(x, v, e) + ", assumed " +
                  (low ? "at least " + std::to_string(p.ints[0]) : "at most " + std::to_string(p.ints[1])));
-      return;
+      return false;
     }
+    return true;
   }
+
+  std::vector<Promise> promises_;           // by instruction
+  std::vector<std::vector<uint8_t>> held_;  // by worker and the first of some operations: these need no check in this launch any more
 };
 
 }  // namespace

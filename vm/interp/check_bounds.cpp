@@ -16,6 +16,10 @@ class ByteSet {
   ByteSet() = default;
   ByteSet(const CheckedArray& a, uint64_t bytes);
   [[nodiscard]] bool everything() const { return words_.empty(); }
+  /// True if [at, end) is known to be in the set; false does not say that it is not.
+  [[nodiscard]] bool surely(uint64_t at, uint64_t end) const { return at >= solid_begin_ && end <= solid_end_; }
+  /// As surely(), of a box whose first element is at byte `at`.
+  [[nodiscard]] bool surely(uint64_t at, const MemoryAccess& a) const;
   /// The first byte of [at, at + n) that is not in the set; at + n if all are.
   [[nodiscard]] uint64_t first_missing(uint64_t at, uint64_t n) const {
     const uint64_t end = at + n;
@@ -28,7 +32,14 @@ class ByteSet {
   }
 
  private:
+  struct Dim {
+    uint64_t stride = 1, extent = 1;  // in elements
+  };
+  std::vector<Dim> dims_;  // of the array, the largest stride first; none where elements may share bytes
+  uint64_t first_ = 0;     // byte of the first element
+  uint32_t element_bytes_ = 0;
   std::vector<uint64_t> words_;
+  uint64_t solid_begin_ = 0, solid_end_ = 0;  // bytes without a gap
 };
 
 ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
@@ -43,6 +54,23 @@ ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
   if (a.offset == 0 && span == count && (count * bits + 7) / 8 == bytes) return;
   words_.assign(static_cast<size_t>(bytes / 64 + 1), 0);
   if (count == 0) return;
+  if (bits % 8 == 0) {
+    first_ = static_cast<uint64_t>(a.offset) * bits / 8;
+    element_bytes_ = bits / 8;
+    for (size_t d = 0; d < a.shape.size(); ++d)
+      if (a.shape[d] != 1) dims_.push_back({static_cast<uint64_t>(a.strides[d]), static_cast<uint64_t>(a.shape[d])});
+    std::sort(dims_.begin(), dims_.end(), [](const Dim& l, const Dim& r) { return l.stride > r.stride; });
+    const auto shared = [&] {
+      for (size_t d = 0; d + 1 < dims_.size(); ++d)
+        if (dims_[d].stride < dims_[d + 1].stride * dims_[d + 1].extent) return true;
+      return !dims_.empty() && dims_.back().stride == 0;
+    };
+    if (shared()) dims_.clear();
+  }
+  if (span == count) {
+    solid_begin_ = (static_cast<uint64_t>(a.offset) * bits + 7) / 8;
+    solid_end_ = std::min(bytes, (static_cast<uint64_t>(a.offset) + count) * bits / 8);
+  }
   std::vector<int64_t> at(a.shape.size(), 0);
   uint64_t position = static_cast<uint64_t>(a.offset);
   // Neighbours along the last dimension go in at once.
@@ -64,6 +92,28 @@ ByteSet::ByteSet(const CheckedArray& a, uint64_t bytes) {
     }
     if (d == SIZE_MAX) return;
   }
+}
+
+bool ByteSet::surely(uint64_t at, const MemoryAccess& a) const {
+  uint64_t reach = 1;  // elements from the first to behind the last
+  for (size_t d = 0; d < a.rank; ++d) reach += static_cast<uint64_t>((a.shape[d] - 1) * a.strides[d]);
+  if (surely(at, at + reach * a.element_bytes)) return true;
+  if (dims_.empty() || a.element_bytes != element_bytes_ || at < first_ || (at - first_) % element_bytes_ != 0) return false;
+  // The digits of the first element, of a number whose digits count the array's strides; the box goes on along some of them.
+  uint64_t rest = (at - first_) / element_bytes_, left = a.rank;
+  for (size_t d = 0; d < a.rank; ++d) left -= a.shape[d] == 1 ? 1 : 0;
+  for (const Dim& dim : dims_) {
+    const uint64_t digit = dim.stride == 1 ? rest : rest / dim.stride;
+    rest -= digit * dim.stride;
+    uint64_t last = digit;
+    for (size_t d = 0; d < a.rank; ++d)
+      if (a.shape[d] != 1 && static_cast<uint64_t>(a.strides[d]) == dim.stride) {
+        last += static_cast<uint64_t>(a.shape[d] - 1);
+        --left;
+      }
+    if (last >= dim.extent) return false;
+  }
+  return rest == 0 && left == 0;
 }
 
 class BoundsCheck : public CheckPart {
@@ -98,6 +148,7 @@ class BoundsCheck : public CheckPart {
           x, {Code::T0118, s.inst, "writes " + x.memory.describe(a.address) + ", and the global is constant", {}, {}});
     if (allocation >= sets_.size() || sets_[allocation].everything()) return;
     const ByteSet& set = sets_[allocation];
+    if (set.surely(a.address & Memory::kOffsetMask, a)) return;
     for_each_run(a, [&](uint64_t address, uint64_t bytes) {
       const uint64_t at = address & Memory::kOffsetMask, miss = set.first_missing(at, bytes);
       if (miss == at + bytes || !findings.wanted(x, Code::T0110, s.inst)) return;
@@ -112,6 +163,11 @@ class BoundsCheck : public CheckPart {
     });
   }
 
+  void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    const size_t allocation = allocation_of(all.begin);
+    const bool free = allocation >= sets_.size() || sets_[allocation].everything() || sets_[allocation].surely(all.begin & Memory::kOffsetMask, all.end - (all.begin & ~Memory::kOffsetMask));
+    if (!free || (!constant_.empty() && all.kind != MemoryAccess::Kind::Read)) CheckPart::accesses(x, s, all);
+  }
   unsigned wants(InstId i) const override { return facts.op(i).memory && facts.op(i).view != kNone ? kBefore : kNever; }
   void before(Exec& x, const Step& s) override {
     const auto& v = static_cast<const ViewAccess&>(*s.data);

@@ -30,6 +30,7 @@ void Findings::launch_begin() {
 
 bool Findings::wanted(const Exec& x, Code code, InstId inst, InstId other) {
   const std::lock_guard lock(mutex_);
+  if (!warned_.empty() && warned_.count({inst, code, other})) return false;
   const auto it = entries_.find({inst, code, other});
   return it == entries_.end() ? entries_.size() < kMaxKept : linear_block(x) < it->second.block;
 }
@@ -57,8 +58,8 @@ void Findings::launch_end(const Launch& launch) {
   const Function& f = launch.plan->function();
   size_t reported = 0;
   for (auto& [key, e] : entries_) {  // by place
-    if (reported++ == CheckOptions::kMaxFindings) break;
-    if (code_info(e.finding.code).cls == FailureClass::Warning && !warned_.insert(key).second) continue;
+    if (code_info(e.finding.code).cls == FailureClass::Warning) warned_.insert(key);
+    if (reported++ >= CheckOptions::kMaxFindings) continue;
     Diagnostic d;
     d.code = e.finding.code;
     d.place = module.place(f, e.finding.inst);
@@ -68,6 +69,7 @@ void Findings::launch_end(const Launch& launch) {
     d.help = std::move(e.finding.help);
     launch.diags->error(std::move(d));
   }
+  if (entries_.empty() && remarks_.empty()) return;
   Place place;
   place.function = module.str(f.name);
   if (entries_.size() > CheckOptions::kMaxFindings)

@@ -14,9 +14,7 @@ void WrittenMemory::launch_begin(const Launch& launch) {
     memory_[allocation] = {a->size, std::make_unique<std::atomic<uint8_t>[]>(static_cast<size_t>(a->size))};
   };
   for (const size_t a : uninitialised_) add(a);
-  const bool allocas =
-      std::any_of(f.insts.begin(), f.insts.end(), [](const Inst& i) { return i.op == Opcode::Alloca; });
-  if (!allocas) return;
+  if (!allocas_) return;
   // The machine adds the allocas of all workers last.
   size_t end = 0;
   while (launch.memory->find(Memory::base_of(end))) ++end;

@@ -1,6 +1,7 @@
 // Which bytes of memory without initial contents have been written: allocas, and arguments declared so.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -12,7 +13,8 @@ namespace tile {
 class WrittenMemory : public CheckPart {
  public:
   WrittenMemory(const CheckFacts& facts, Findings& findings, std::vector<size_t> uninitialised)
-      : CheckPart(facts, findings), uninitialised_(std::move(uninitialised)) {}
+      : CheckPart(facts, findings), uninitialised_(std::move(uninitialised)),
+        allocas_(std::any_of(f.insts.begin(), f.insts.end(), [](const Inst& i) { return i.op == Opcode::Alloca; })) {}
   void launch_begin(const Launch& launch) override;
   unsigned wants(InstId i) const override { return f.insts[i].op == Opcode::Alloca ? kAfter : kNever; }
   void after(Exec& x, const Step& s) override;
@@ -36,6 +38,7 @@ class WrittenMemory : public CheckPart {
     return a < memory_.size() && memory_[a].written ? &memory_[a] : nullptr;
   }
   std::vector<size_t> uninitialised_;
+  const bool allocas_;  // some operation is one
   std::vector<Bytes> memory_;  // by allocation
 };
 

@@ -1,18 +1,20 @@
 // The check `order`: two accesses of one block to the same bytes, one of them a write, with no chain of tokens between
 // them.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
+#include "vm/interp/check_use.h"
 
 namespace tile {
 namespace {
 
 class OrderCheck : public CheckPart {
  public:
-  OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens)
-      : CheckPart(facts, findings), tokens_(tokens) {}
+  OrderCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use)
+      : CheckPart(facts, findings), tokens_(tokens), use_(use) {}
 
   void launch_begin(const Launch& launch) override {
     if (workers_.size() != launch.threads) workers_ = std::vector<Worker>(launch.threads);
@@ -26,6 +28,7 @@ class OrderCheck : public CheckPart {
     w.last = first;
     w.found.clear();
     w.few.clear();
+    w.runs.clear();
     w.reach.clear();
     w.many = false;
   }
@@ -48,6 +51,7 @@ class OrderCheck : public CheckPart {
     if (workers_[x.worker].many) workers_[x.worker].shadow.prefetch(address);
   }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
+    if (!use_.order(x, a.address)) return;
     const Node now = tokens_.current(x);
     if (now == 0) return;
     const auto& op = facts.op(s.inst);
@@ -65,15 +69,45 @@ class OrderCheck : public CheckPart {
       for_each_element_of(a, [&](size_t element, uint64_t address) { w.twice.emplace_back(element, address); });
     }
   }
+  [[nodiscard]] bool takes(Exec& x, const Step& s, const MemoryRuns& all) override {
+    // What is stored twice by one step is compared element by element.
+    return all.kind != MemoryAccess::Kind::Write || !use_.order(x, all.begin) || facts.op(s.inst).reads || !overlap(workers_[x.worker].places, all);
+  }
+  void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    if (!use_.order(x, all.begin)) return;
+    const Node now = tokens_.current(x);
+    if (now == 0) return;
+    Worker& w = workers_[x.worker];
+    const bool writes = facts.op(s.inst).writes;
+    if (!w.many) {
+      Box box;
+      box.address = all.begin;
+      box.bytes = all.end - all.begin;
+      box.element_bytes = all.element_bytes;
+      box.node = now;
+      box.writes = writes;
+      box.first_run = w.runs.size();
+      box.runs = all.runs.size();
+      if (w.few.size() < kFew && w.runs.size() + box.runs <= kMostRuns && !meets(x, box)) {
+        w.runs.insert(w.runs.end(), all.runs.begin(), all.runs.end());
+        w.few.push_back(box);
+        return;
+      }
+      write_down(x);
+    }
+    touch(x, all, now);
+  }
 
  private:
   using Node = TokenGraph::Node;
+  static constexpr size_t kMostRuns = 1 << 14;  // of `few`
   static constexpr size_t kMostChunks = 4096;  // 256 MiB of memory, some 32 MiB of cells
   static constexpr size_t kFew = 512, kCompared = 8;
   /// An access as it came.
   struct Box : AccessBox {
     Node node = 0;
     bool writes = false;
+    size_t first_run = 0, runs = 0;  // more than 0: not a box but these runs, which all lie in it
   };
   /// What accesses of one allocation lie in.
   struct Reach {
@@ -100,6 +134,8 @@ class OrderCheck : public CheckPart {
     // The first accesses of a block, as long as they are few and none writes what another touches: most blocks of small kernels need no
     // cells at all.
     std::vector<Box> few;
+    std::vector<MemoryRuns::Run> runs;  // of `few`
+    std::vector<uint64_t> places;       // for overlap()
     std::vector<Reach> reach;  // of `few`, by allocation
     bool many = false;         // `few` is in the cells
     Node last = 0;
@@ -127,23 +163,48 @@ class OrderCheck : public CheckPart {
     }
     box.node = now;
     box.writes = writes;
-    // Few are compared one by one, more of them by what each allocation's lie in.
-    bool meets = false;
-    if (w.few.size() < kCompared) {
-      for (const Box& b : w.few) meets = meets || ((writes || b.writes) && box.meets(b));
-    } else {
-      if (w.reach.empty())
-        for (const Box& b : w.few) reach_of(w, b).add(b);
-      Reach& r = reach_of(w, box);
-      meets = r.meets(box);
-      r.add(box);
-    }
-    if (meets) {
+    if (meets(x, box)) {
       write_down(x);
       return false;
     }
     w.few.push_back(box);
     return true;
+  }
+  /// Whether the box may share bytes with one of `few` that no token orders before it, or of the same step, one of the two being written.
+  bool meets(Exec& x, const Box& box) {
+    Worker& w = workers_[x.worker];
+    // Few are compared one by one, more of them by what each allocation's lie in.
+    if (w.few.size() < kCompared) {
+      const TokenGraph& g = *tokens_.graph(x);
+      return std::any_of(w.few.begin(), w.few.end(), [&](const Box& b) { return (box.writes || b.writes) && box.meets(b) && (b.node == box.node || !g.ordered(b.node, box.node)); });
+    }
+    if (w.reach.empty())
+      for (const Box& b : w.few) reach_of(w, b).add(b);
+    Reach& r = reach_of(w, box);
+    const bool out = r.meets(box);
+    r.add(box);
+    return out;
+  }
+  /// Whether some bytes belong to two of the elements, or that is not easily told.
+  static bool overlap(std::vector<uint64_t>& places, const MemoryRuns& all) {
+    bool ascending = true;
+    for (size_t k = 1; k < all.runs.size(); ++k)
+      ascending = ascending && all.runs[k].address >= all.runs[k - 1].address + uint64_t{all.runs[k - 1].n} * all.element_bytes;
+    if (ascending) return false;
+    // A table of the numbers that are there, counted from 1, each at or behind its place.
+    const size_t mask = std::bit_ceil(2 * all.elements) - 1;
+    places.assign(mask + 1, 0);
+    for (const MemoryRuns::Run& r : all.runs) {
+      const uint64_t offset = r.address - all.begin;
+      if (offset % all.element_bytes != 0) return true;
+      for (uint64_t number = offset / all.element_bytes + 1, end = number + r.n; number < end; ++number) {
+        size_t at = static_cast<size_t>(number * 0x9E3779B97F4A7C15u >> 20) & mask;
+        for (; places[at] != 0; at = (at + 1) & mask)
+          if (places[at] == number) return true;
+        places[at] = number;
+      }
+    }
+    return false;
   }
   /// Puts the first accesses of a block into the cells.
   void write_down(Exec& x) {
@@ -151,13 +212,25 @@ class OrderCheck : public CheckPart {
     if (w.many) return;
     w.many = true;
     bool twice = false;
-    for (const Box& b : w.few) touch(x, b.access(), b.node, &twice);
+    for (const Box& b : w.few) {
+      if (b.runs == 0) {
+        touch(x, b.access(), b.node, &twice);
+      } else {
+        touch(x, {MemoryAccess::Kind::Read, b.element_bytes, std::span(w.runs).subspan(b.first_run, b.runs), b.address, b.address + b.bytes, 0}, b.node);
+      }
+    }
     w.few.clear();
+    w.runs.clear();
     w.reach.clear();
   }
   void touch(Exec& x, const MemoryAccess& a, Node now, bool* twice) {
     const bool writes = facts.op(tokens_.graph(x)->inst(now)).writes;
     workers_[x.worker].shadow.update(a, [&](const ShadowCell& c, uint64_t at) { return writes ? written(x, c, now, at, twice) : read(x, c, now, at); });
+  }
+  void touch(Exec& x, const MemoryRuns& all, Node now) {
+    const bool writes = facts.op(tokens_.graph(x)->inst(now)).writes;
+    bool twice = false;
+    workers_[x.worker].shadow.update(all, [&](const ShadowCell& c, uint64_t at) { return writes ? written(x, c, now, at, &twice) : read(x, c, now, at); });
   }
 
   /// How an earlier access of a cell stands to the present one; reports it if they conflict.
@@ -254,13 +327,14 @@ class OrderCheck : public CheckPart {
   }
 
   TokenTracker& tokens_;
+  const ArrayUse& use_;
   std::vector<Worker> workers_;
 };
 
 }  // namespace
 
-std::unique_ptr<CheckPart> make_order_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) {
-  return std::make_unique<OrderCheck>(facts, findings, tokens);
+std::unique_ptr<CheckPart> make_order_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use) {
+  return std::make_unique<OrderCheck>(facts, findings, tokens, use);
 }
 
 }  // namespace tile

@@ -27,13 +27,23 @@ class CheckPart {
   [[nodiscard]] virtual unsigned wants(InstId) const { return kNever; }
   /// A number that is 0 as long as the part sleeps, valid until the next launch begins.
   [[nodiscard]] virtual const size_t* awake(unsigned worker) const { (void)worker; return nullptr; }
-  /// An operation without a step: at some time between its definition and the next step of its region.
-  virtual void silent(Exec&, InstId) {}
+  /// Operations without a step that it wants, in their order: at some time between their definition and the next step of their region.
+  virtual void silent(Exec&, std::span<const InstId>) {}
   virtual void before(Exec&, const Step&) {}
   virtual void after(Exec&, const Step&) {}
   /// Whether access() is of use in the launch that has begun.
   [[nodiscard]] virtual bool watches_memory() const { return false; }
   virtual void access(Exec&, const Step&, const MemoryAccess&) {}
+  /// False if these are to come one by one; asked before accesses(), and nothing is remembered then.
+  [[nodiscard]] virtual bool takes(Exec&, const Step&, const MemoryRuns&) { return true; }
+  /// As access() for each of them.
+  virtual void accesses(Exec& x, const Step& s, const MemoryRuns& all) {
+    constexpr int64_t kOne = 1;
+    for (const MemoryRuns::Run& r : all.runs) {
+      const int64_t n = r.n;
+      access(x, s, {all.kind, r.address, all.element_bytes, 1, &n, &kOne, r.first, &kOne});
+    }
+  }
   /// A large access() comes soon: what it needs may be fetched into the cache.
   virtual void expect(const Exec&, uint64_t) const {}
   /// Control flow hands values on, all at once.
@@ -45,13 +55,14 @@ class CheckPart {
   Findings& findings;
 };
 
+class ArrayUse;
 class TokenTracker;
 class WrittenMemory;
 
 std::unique_ptr<CheckPart> make_bounds_check(const CheckFacts&, Findings&, const CheckOptions&);
 std::unique_ptr<CheckPart> make_init_check(const CheckFacts&, Findings&, WrittenMemory&);
-std::unique_ptr<CheckPart> make_order_check(const CheckFacts&, Findings&, TokenTracker&);
-std::unique_ptr<CheckPart> make_race_check(const CheckFacts&, Findings&, TokenTracker&);
+std::unique_ptr<CheckPart> make_order_check(const CheckFacts&, Findings&, TokenTracker&, const ArrayUse&);
+std::unique_ptr<CheckPart> make_race_check(const CheckFacts&, Findings&, TokenTracker&, const ArrayUse&);
 std::unique_ptr<CheckPart> make_undef_check(const CheckFacts&, Findings&, WrittenMemory&, bool stop);
 std::unique_ptr<CheckPart> make_assume_check(const CheckFacts&, Findings&);
 std::unique_ptr<CheckPart> make_overflow_check(const CheckFacts&, Findings&);

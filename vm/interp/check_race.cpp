@@ -9,6 +9,7 @@
 
 #include "vm/interp/check_tiles.h"
 #include "vm/interp/check_tokens.h"
+#include "vm/interp/check_use.h"
 
 namespace tile {
 namespace {
@@ -95,9 +96,16 @@ class SyncOrder {
 };
 
 class RaceCheck : public CheckPart {
+  struct Present {
+    Exec* x;
+    InstId inst;
+    uint64_t block;
+    Node node;
+    uint32_t id;
+  };
  public:
-  RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens)
-      : CheckPart(facts, findings), tokens_(tokens), sync_(facts.synchronises()) {
+  RaceCheck(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use)
+      : CheckPart(facts, findings), tokens_(tokens), use_(use), sync_(facts.synchronises()) {
     if (sync_) tokens_.share(&order_.mutex);
     for (InstId i = 0; i < f.insts.size(); ++i)
       if (facts.op(i).memory) by_ordinal_.push_back(i);
@@ -105,23 +113,26 @@ class RaceCheck : public CheckPart {
 
   void launch_begin(const Launch& launch) override {
     const bool kept = shadow_.begin(*launch.memory, launch.threads > 1);
-    workers_ = std::vector<Worker>(launch.threads);
+    workers_.resize(launch.threads);
     // Numbers of accesses have 32 bits: block * accesses of the entry + which of them.
     const uint64_t most = UINT32_MAX / std::max(1u, facts.accesses()), plane = uint64_t{launch.grid.x} * launch.grid.y;
     off_ = plane >= most || plane * launch.grid.z >= most;
     if (off_) findings.remark("the grid is too large for the check of races");
+    alone_ = plane * launch.grid.z == 1;
     // Cells of an earlier launch are known by their numbers, unless these start anew.
     base_ = kept && !sync_ && !off_ && before_ + uint64_t{plane} * launch.grid.z * facts.accesses() < UINT32_MAX
                 ? before_
                 : 0;
     if (base_ == 0) shadow_.clear();
     before_ = base_ + plane * launch.grid.z * facts.accesses();
+    if (!sync_) return;
+    for (Worker& w : workers_) w.node = 0;
     order_.clear();
     seen_.assign(1, {});
   }
   void block_begin(Exec& x) override {
     workers_[x.worker].found.clear();
-    if (!sync_) return;
+    if (!sync_ || alone_ || !use_.any_race(x)) return;
     const std::lock_guard lock(order_.mutex);
     order_.add_block(linear_block(x), tokens_.graph(x));
   }
@@ -143,38 +154,58 @@ class RaceCheck : public CheckPart {
   [[nodiscard]] bool watches_memory() const override { return true; }
   void expect(const Exec&, uint64_t address) const override { shadow_.prefetch(address); }
   void access(Exec& x, const Step& s, const MemoryAccess& a) override {
-    if (off_ || is_alloca(x, a.address)) return;
+    if (alone_) return;
+    const auto each = [&](auto&& fn) { for_each_element_of(a, [&](size_t, uint64_t address) { fn(address); }); };
     const auto& op = facts.op(s.inst);
-    Worker& w = workers_[x.worker];
     Present p{&x, s.inst, linear_block(x), 0, 0};
+    if (arrive(x, p, op, a.address, each))
+      shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+  }
+  void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
+    if (alone_) return;
+    const auto each = [&](auto&& fn) {
+      for (const MemoryRuns::Run& r : all.runs)
+        for (uint32_t k = 0; k < r.n; ++k) fn(r.address + uint64_t{k} * all.element_bytes);
+    };
+    const auto& op = facts.op(s.inst);
+    Present p{&x, s.inst, linear_block(x), 0, 0};
+    if (arrive(x, p, op, all.begin, each))
+      shadow_.update(all, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+  }
+
+ private:
+  /// Numbers the access `p` and notes what it orders. True if it is to be compared with others. each(fn) calls fn(address) for every element.
+  template <class F>
+  bool arrive(Exec& x, Present& p, const CheckFacts::Op& op, uint64_t first, F&& each) {
+    const bool compared = use_.race(x, first), orders = sync_ && op.device && (op.release || op.acquire);
+    if (!compared && !orders) return false;
+    if (off_ || (sync_ && !use_.any_race(x)) || is_alloca(x, first)) return false;
+    Worker& w = workers_[x.worker];
     if (!sync_) {
       p.id = static_cast<uint32_t>(1 + base_ + p.block * facts.accesses() + op.ordinal);
     } else {
       p.node = tokens_.current(x);
-      if (p.node == 0) return;
+      if (p.node == 0) return false;
       const std::lock_guard lock(order_.mutex);
       if (w.node != p.node || w.block != p.block) {
         if (seen_.size() >= kMostSeen || order_.now() >= kMostSeen) {
           off_ = true;
           findings.remark("the launch makes more than " + std::to_string(kMostSeen) +
                           " accesses; races of later ones are not looked for");
-          return;
+          return false;
         }
-        seen_.push_back({p.block, s.inst, p.node, order_.now()});
+        seen_.push_back({p.block, p.inst, p.node, order_.now()});
         w.id = static_cast<uint32_t>(seen_.size() - 1);
         w.node = p.node;
         w.block = p.block;
       }
       p.id = w.id;
-      if (op.device && op.release)
-        for_each_element_of(a, [&](size_t, uint64_t address) { order_.release(address, p.block, p.node); });
-      if (op.device && op.acquire)
-        for_each_element_of(a, [&](size_t, uint64_t address) { w.touched.push_back(address); });
+      if (op.device && op.release) each([&](uint64_t address) { order_.release(address, p.block, p.node); });
+      if (op.device && op.acquire) each([&](uint64_t address) { w.touched.push_back(address); });
     }
-    shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+    return compared;
   }
 
- private:
   static constexpr size_t kMostSeen = size_t{1} << 26;
   struct Worker {
     std::vector<uint64_t> touched;  // by the acquire that runs
@@ -188,13 +219,6 @@ class RaceCheck : public CheckPart {
     InstId inst = kNone;
     Node node = 0;
     uint32_t born = 0;  // releases known at the time
-  };
-  struct Present {
-    Exec* x;
-    InstId inst;
-    uint64_t block;
-    Node node;
-    uint32_t id;
   };
   enum class Relation { None, Own, Before, Unordered };
 
@@ -291,8 +315,10 @@ class RaceCheck : public CheckPart {
   }
 
   TokenTracker& tokens_;
+  const ArrayUse& use_;
   const bool sync_;
   std::atomic<bool> off_{false};
+  bool alone_ = false;  // the launch has one block, which races with none
   uint64_t base_ = 0,
            before_ = 0;  // numbers up to base_ are from earlier launches; the next launch may begin at before_
   TileShadow shadow_;
@@ -304,8 +330,8 @@ class RaceCheck : public CheckPart {
 
 }  // namespace
 
-std::unique_ptr<CheckPart> make_race_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens) {
-  return std::make_unique<RaceCheck>(facts, findings, tokens);
+std::unique_ptr<CheckPart> make_race_check(const CheckFacts& facts, Findings& findings, TokenTracker& tokens, const ArrayUse& use) {
+  return std::make_unique<RaceCheck>(facts, findings, tokens, use);
 }
 
 }  // namespace tile

@@ -5,16 +5,17 @@ namespace tile {
 
 bool Shadow::begin(const Memory& memory, bool shared) {
   shared_ = shared;
-  const auto allocation = [&](uint64_t i) { return memory.find(Memory::base_of(i)); };
+  const uint64_t count = memory.count();
   size_t same = 0;
-  while (same < tables_.size() && allocation(same) && allocation(same)->size == tables_[same].size) ++same;
-  if (same > 0 && same == tables_.size() && !allocation(same)) return true;
+  if (tables_.size() == count)
+    while (same < count && memory.at(same).size == tables_[same].size) ++same;
+  if (same > 0 && same == count) return true;
   tables_.clear();
   made_ = 0;
-  for (uint64_t i = 0; const Memory::Allocation* a = allocation(i); ++i) {
+  for (uint64_t i = 0; i < count; ++i) {
     Table t;
-    t.size = a->size;
-    t.count = static_cast<size_t>(a->size / kChunk + 1);
+    t.size = memory.at(i).size;
+    t.count = static_cast<size_t>(t.size / kChunk + 1);
     t.chunks = std::make_unique<std::atomic<Chunk*>[]>(t.count);
     tables_.push_back(std::move(t));
   }

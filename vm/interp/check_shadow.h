@@ -8,9 +8,11 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "vm/interp/memory.h"
+#include "vm/interp/observer.h"
 
 namespace tile {
 
@@ -57,32 +59,61 @@ class Shadow {
   /// out.
   template <class F>
   void update(uint64_t address, uint64_t bytes, F&& next) {
+    Pass pass;
+    update(address, bytes, next, pass);
+  }
+
+ private:
+  enum class Form : uint8_t { Page, Lines, Words, Bytes };  // what a cell stands for
+  struct Chunk {
+    std::mutex mutex;
+    std::array<bool, kPagesOfChunk / kPagesOfBlock> split{};
+    std::array<ShadowCell, kPagesOfChunk / kPagesOfBlock> blocks;  // of every byte of a block that is not split
+    std::array<Form, kPagesOfChunk> form{};
+    std::array<ShadowCell, kPagesOfChunk> pages;  // of every byte of a page, in Form::Page
+    std::unique_ptr<std::array<ShadowCell, kPagesOfChunk * kLinesOfPage>> lines;           // of pages in Form::Lines
+    std::unique_ptr<std::array<std::unique_ptr<ShadowCell[]>, kPagesOfChunk>> small_cells;  // of pages in Form::Words and Form::Bytes
+  };
+
+ public:
+  /// What calls of update() for one access hand on, all of them in one allocation: what was asked for one is not asked again for the next.
+  struct Pass {
+    ShadowCell known, answer;  // the last one
+    bool asked = false;
+    uint64_t index = ~uint64_t{0};
+    Chunk* chunk = nullptr;  // the last one, and its lock
+    std::unique_lock<std::mutex> lock;
+  };
+  template <class F>
+  void update(uint64_t address, uint64_t bytes, F&& next, Pass& pass) {
     const size_t allocation = static_cast<size_t>(Memory::index_of(address));
     if (allocation >= tables_.size()) return;
     const uint64_t base = address & ~Memory::kOffsetMask;
     uint64_t at = address & Memory::kOffsetMask;
     const uint64_t end = at + bytes;
     if (end > tables_[allocation].size) return;
-    ShadowCell known, answer;
-    bool asked = false;
     // `n` cells, each of `size` bytes from `where` on.
     const auto step = [&](ShadowCell* cells, size_t n, uint64_t where, uint64_t size) {
       for (size_t k = 0; k < n;) {
-        if (!asked || !(cells[k] == known)) {
-          known = cells[k];
-          answer = next(known, base + where + k * size);
-          asked = true;
+        if (!pass.asked || !(cells[k] == pass.known)) {
+          pass.known = cells[k];
+          pass.answer = next(pass.known, base + where + k * size);
+          pass.asked = true;
         }
         do {
-          cells[k++] = answer;
-        } while (k < n && cells[k] == known);
+          cells[k++] = pass.answer;
+        } while (k < n && cells[k] == pass.known);
       }
     };
     while (at < end) {
-      Chunk& chunk = chunk_at(allocation, at / kChunk);
-      const uint64_t stop = std::min(end, (at / kChunk + 1) * kChunk);
-      std::unique_lock<std::mutex> lock;
-      if (shared_) lock = std::unique_lock(chunk.mutex);
+      if (pass.index != at / kChunk) {
+        pass.lock = {};
+        pass.index = at / kChunk;
+        pass.chunk = &chunk_at(allocation, pass.index);
+        if (shared_) pass.lock = std::unique_lock(pass.chunk->mutex);
+      }
+      Chunk& chunk = *pass.chunk;
+      const uint64_t stop = std::min(end, (pass.index + 1) * kChunk);
       for (; at < stop;) {
         const size_t block = static_cast<size_t>(at / kBlock % (kChunk / kBlock));
         if (!chunk.split[block]) {
@@ -118,16 +149,6 @@ class Shadow {
   }
 
  private:
-  enum class Form : uint8_t { Page, Lines, Words, Bytes };  // what a cell stands for
-  struct Chunk {
-    std::mutex mutex;
-    std::array<bool, kPagesOfChunk / kPagesOfBlock> split{};
-    std::array<ShadowCell, kPagesOfChunk / kPagesOfBlock> blocks;  // of every byte of a block that is not split
-    std::array<Form, kPagesOfChunk> form{};
-    std::array<ShadowCell, kPagesOfChunk> pages;  // of every byte of a page, in Form::Page
-    std::unique_ptr<std::array<ShadowCell, kPagesOfChunk * kLinesOfPage>> lines;           // of pages in Form::Lines
-    std::unique_ptr<std::array<std::unique_ptr<ShadowCell[]>, kPagesOfChunk>> small_cells;  // of pages in Form::Words and Form::Bytes
-  };
   struct Cells {  // of one page
     ShadowCell* cells;
     unsigned shift;  // one stands for 2^shift bytes

@@ -100,7 +100,28 @@ class TileShadow {
       if (find(g, a, place) && replace(g, place, a.address, next)) return;
       give_up(g);
     }
-    for_each_run(a, [&](uint64_t address, uint64_t bytes) { bytes_.update(address, bytes, next); });
+    Shadow::Pass pass;
+    for_each_run(a, [&](uint64_t address, uint64_t bytes) { bytes_.update(address, bytes, next, pass); });
+  }
+  template <class F>
+  void update(const MemoryRuns& all, F&& next) {
+    const size_t n = allocation_of(all.begin);
+    if (n >= grids_.size()) return;
+    Grid& g = *grids_[n];
+    size_t done = 0;
+    if (g.state.load(std::memory_order_acquire) != State::Bytes) {
+      for (; done < all.runs.size(); ++done) {
+        const MemoryRuns::Run& r = all.runs[done];
+        const int64_t count = r.n, one = 1;
+        const MemoryAccess a{all.kind, r.address, all.element_bytes, 1, &count, &one, r.first, &one};
+        Place place;
+        if (!find(g, a, place) || !replace(g, place, a.address, next)) break;
+      }
+      if (done == all.runs.size()) return;
+      give_up(g);
+    }
+    Shadow::Pass pass;
+    for (; done < all.runs.size(); ++done) bytes_.update(all.runs[done].address, uint64_t{all.runs[done].n} * all.element_bytes, next, pass);
   }
 
  private:

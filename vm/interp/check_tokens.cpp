@@ -14,11 +14,14 @@ TokenGraph::Node TokenGraph::event(InstId inst, Node token) {
 }
 
 TokenGraph::Node TokenGraph::join(std::span<const Node> tokens) {
-  std::vector<Node> nodes;
+  std::vector<Node>& nodes = joined_;
+  nodes.clear();
   for (const Node n : tokens)
     if (n != 0) nodes.push_back(n);
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  if (nodes.size() > 1) {
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  }
   if (nodes.empty()) return 0;
   // A token that another one waits for adds nothing.
   if (nodes.size() == 2 && ordered(nodes[0], nodes[1])) return nodes[1];

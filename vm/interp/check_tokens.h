@@ -49,6 +49,7 @@ class TokenGraph {
   Node base_;
   std::vector<Entry> entries_;
   std::vector<Node> lists_;  // count, then nodes
+  std::vector<Node> joined_;  // by the join that is made
 };
 
 /// Follows the tokens of every block. The accesses of a step share one node.
@@ -61,7 +62,9 @@ class TokenTracker : public CheckPart {
   void launch_begin(const Launch& launch) override;
   void block_begin(Exec& x) override;
   unsigned wants(InstId i) const override;
-  void silent(Exec& x, InstId i) override { tokens(x, i); }
+  void silent(Exec& x, std::span<const InstId> insts) override {
+    for (const InstId i : insts) tokens(x, i);
+  }
   void before(Exec& x, const Step& s) override;
   void carry(Exec& x, std::span<const Carry> moves) override;
 

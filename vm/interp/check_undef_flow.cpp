@@ -1,6 +1,7 @@
 // Handing marks of unspecified elements from operands to results. Exact where an element has few sources (elementwise,
 // shapes, select); a sum or product is marked if any term is.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <span>
 
@@ -11,7 +12,7 @@
 namespace tile {
 namespace {
 
-Mark first_of(const Marks& m) {
+Mark first_of(const DenseMarks& m) {
   if (!m) return 0;
   const auto it = std::find_if(m->begin(), m->end(), [](Mark x) { return x != 0; });
   return it == m->end() ? 0 : *it;
@@ -64,29 +65,71 @@ const char* origin_text(Origin o) {
   return "";
 }
 
-bool UndefFlow::makes(InstId i) const {
-  switch (f_.insts[i].op) {
-    case Opcode::DivI:
-    case Opcode::RemI:
-    case Opcode::ShLI:
-    case Opcode::ShRI:
-      return true;
-    case Opcode::FToI:
-      return facts_.attr(i, "saturating", 0) == 0;
-    default:
-      return false;
+bool Marks::add(const Margin& m) {
+  for (const Margin& have : margins())
+    if (have.from == 0 || (have.dim == m.dim && have.from <= m.from)) return true;  // covered
+  if (count_ == margins_.size()) return false;
+  margins_[count_++] = m;
+  return true;
+}
+
+bool Marks::add(const Marks& o) {
+  return std::all_of(o.margins().begin(), o.margins().end(), [&](const Margin& m) { return add(m); });
+}
+
+DenseMarks Marks::dense(const std::vector<int64_t>& shape) const {
+  if (dense_ || count_ == 0) return dense_;
+  size_t n = 1;
+  for (const int64_t d : shape) n *= static_cast<size_t>(d);
+  std::vector<Mark> out(n, 0);
+  // The last margin first: those before it stay.
+  for (size_t k = count_; k-- > 0;) {
+    const Margin& m = margins_[k];
+    size_t inner = 1, extent = n;
+    if (m.from != 0) {
+      extent = static_cast<size_t>(shape[m.dim]);
+      for (size_t d = m.dim + 1; d < shape.size(); ++d) inner *= static_cast<size_t>(shape[d]);
+    }
+    for (size_t at = 0; at < n; at += extent * inner)
+      std::fill(out.begin() + static_cast<ptrdiff_t>(at + m.from * inner), out.begin() + static_cast<ptrdiff_t>(at + extent * inner), m.mark);
+  }
+  return std::make_shared<const std::vector<Mark>>(std::move(out));
+}
+
+UndefFlow::UndefFlow(const CheckFacts& facts) : facts_(facts), f_(facts.f), alike_(facts.f.insts.size(), 0), makers_(facts.f.insts.size()) {
+  for (InstId i = 0; i < f_.insts.size(); ++i) {
+    const auto operands = facts_.operands(i);
+    if (operands.empty() || f_.insts[i].result_count == 0 || !facts_.is_tile(f_.result(i))) continue;
+    const size_t n = facts_.count(f_.result(i));
+    alike_[i] = std::all_of(operands.begin(), operands.end(), [&](ValueId v) { return facts_.is_tile(v) && facts_.count(v) == n; });
+    const Opcode op = f_.insts[i].op;
+    const bool integer = op == Opcode::DivI || op == Opcode::RemI || op == Opcode::ShLI || op == Opcode::ShRI;
+    if (!integer && !(op == Opcode::FToI && facts_.attr(i, "saturating", 0) == 0)) continue;
+    const ElementType from = facts_.element(operands[operands.size() - 1]);
+    makers_[i] = std::make_unique<Maker>(
+        Maker{op, facts_.attr(i, "signedness", 0) != 0, from, info(from).bits, static_cast<unsigned>(info(from).storage), info(facts_.element(f_.result(i))).bits});
   }
 }
 
+bool UndefFlow::makes(InstId i) const { return makers_[i] != nullptr; }
+
 Marks UndefFlow::result(const Exec& x, InstId i, const std::vector<Marks>& values) const {
   const auto operands = facts_.operands(i);
-  const bool marked = std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return values[v] != nullptr; });
-  if (!marked && !makes(i)) return nullptr;
+  bool marked = false, dense = false;
+  for (const ValueId v : operands) {
+    marked = marked || values[v];
+    dense = dense || values[v].is_dense();
+  }
+  if (!marked && (!makes(i) || makes_none(x, i))) return {};
+  if (marked && !dense && (!makes(i) || makes_none(x, i)))
+    if (Marks out; by_margins(i, values, out)) return out;
+  In in;
+  for (const ValueId v : operands) in.push_back(values[v] ? values[v].dense(facts_.type(v).shape) : nullptr);
   const ValueId result = f_.result(i);
   Out out(facts_.count(result), 0);
   switch (f_.insts[i].op) {
     case Opcode::Select:
-      select(x, i, values, out);
+      select(x, i, in, out);
       break;
     case Opcode::Reshape:
     case Opcode::Broadcast:
@@ -96,32 +139,127 @@ Marks UndefFlow::result(const Exec& x, InstId i, const std::vector<Marks>& value
     case Opcode::Insert:
     case Opcode::Pack:
     case Opcode::Unpack:
-      shape(x, i, values, out);
+      shape(x, i, in, out);
       break;
     case Opcode::Reduce:
     case Opcode::Scan:
-      reduction(i, values, out);
+      reduction(i, in, out);
       break;
     case Opcode::MmaF:
     case Opcode::MmaI:
-      matrix(i, values, out);
+      matrix(i, in, out);
       break;
     default: {
-      const bool alike = std::all_of(operands.begin(), operands.end(),
-                                     [&](ValueId v) { return facts_.is_tile(v) && facts_.count(v) == out.size(); });
-      if (alike) {
-        elementwise(x, i, values, out);
+      if (alike_[i]) {
+        elementwise(x, i, in, out);
         break;
       }
-      for (const ValueId v : operands)
-        if (const Mark m = first_of(values[v])) {
-          std::fill(out.begin(), out.end(), m);
+      for (const DenseMarks& m : in)
+        if (const Mark mark = first_of(m)) {
+          std::fill(out.begin(), out.end(), mark);
           break;
         }
     }
   }
-  if (std::all_of(out.begin(), out.end(), [](Mark m) { return m == 0; })) return nullptr;
-  return std::make_shared<const Out>(std::move(out));
+  if (std::all_of(out.begin(), out.end(), [](Mark m) { return m == 0; })) return {};
+  return Marks(std::make_shared<const Out>(std::move(out)));
+}
+
+// What the functions below do, for operands that have margins only; false where the result has no such form. Operations that look at other
+// operands' values are left to them.
+bool UndefFlow::by_margins(InstId i, const std::vector<Marks>& values, Marks& out) const {
+  using Margin = Marks::Margin;
+  const auto operands = facts_.operands(i);
+  const auto& from = facts_.type(operands[0]).shape;
+  const Opcode op = f_.insts[i].op;
+  // Margins of an operand, with what becomes of each.
+  const auto take = [&](size_t operand, auto&& moved) {
+    const auto margins = values[operands[operand]].margins();
+    return std::all_of(margins.begin(), margins.end(), [&](const Margin& m) { return out.add(moved(m)); });
+  };
+  switch (op) {
+    case Opcode::Broadcast:  // a dimension of one element, all of which is marked, has margins from 0 only
+      return take(0, [](const Margin& m) { return m; });
+    case Opcode::Permute: {
+      const auto& p = facts_.module.attrs.get(facts_.attr(i, "permutation")).ints;
+      return take(0, [&](Margin m) {
+        m.dim = static_cast<uint32_t>(std::find(p.begin(), p.end(), static_cast<int64_t>(m.dim)) - p.begin());
+        return m;
+      });
+    }
+    case Opcode::Reduce:
+    case Opcode::Scan: {
+      if (std::count_if(operands.begin(), operands.end(), [&](ValueId v) { return static_cast<bool>(values[v]); }) != 1) return false;
+      const auto along = static_cast<uint32_t>(facts_.module.int_attr(f_, i, 0));
+      const bool scan = op == Opcode::Scan;
+      if (scan && facts_.attr(i, "reverse", 0) != 0) return false;
+      const Marks& source = *std::find_if(values.begin(), values.end(), [&](const Marks& m) {
+        return m && std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return &values[v] == &m; });
+      });
+      // Elements that are marked from the first on, then those that meet a mark on the way.
+      Margin first{0, ~uint32_t{0}, 0};
+      for (Margin m : source.margins()) {
+        if (m.from == 0) return false;
+        if (m.dim == along) {
+          if (m.from < first.from) first = m;
+          continue;
+        }
+        if (!scan && m.dim > along) --m.dim;
+        if (!out.add(m)) return false;
+      }
+      return first.mark == 0 || out.add(scan ? first : Margin{0, 0, first.mark});
+    }
+    case Opcode::MmaF:
+    case Opcode::MmaI: {
+      // A marked factor marks its row or column: the last one of them, which any margin along the sum is.
+      const auto rank = static_cast<uint32_t>(from.size());
+      return take(0, [&](Margin m) { return m.from == 0 || m.dim == rank - 1 ? Margin{0, 0, m.mark} : m; }) &&
+             take(1, [&](Margin m) { return m.from == 0 || m.dim == rank - 2 ? Margin{0, 0, m.mark} : m; }) && take(2, [](const Margin& m) { return m; });
+    }
+    case Opcode::Select:
+    case Opcode::Reshape:
+    case Opcode::Cat:
+    case Opcode::Extract:
+    case Opcode::Insert:
+    case Opcode::Pack:
+    case Opcode::Unpack:
+    case Opcode::AndI:
+    case Opcode::MulI:
+    case Opcode::OrI:
+      return false;
+    default:
+      return alike_[i] && std::all_of(operands.begin(), operands.end(), [&](ValueId v) { return out.add(values[v]); });
+  }
+}
+
+// The usual case, without memory for marks.
+bool UndefFlow::makes_none(const Exec& x, InstId i) const {
+  const Maker& m = *makers_[i];
+  const auto operands = facts_.operands(i);
+  const ValueId last = operands[operands.size() - 1];
+  const std::byte* data = facts_.data(x, last);
+  const size_t n = facts_.count(last);
+  const auto all = [&](auto&& holds) {
+    for (size_t e = 0; e < n; ++e)
+      if (!holds(read_bits(data, m.size, e))) return false;
+    return true;
+  };
+  switch (m.op) {
+    case Opcode::FToI: {
+      if (m.from != ElementType::F32 && m.from != ElementType::F64) return false;
+      const double most = std::ldexp(1.0, static_cast<int>(m.is_signed ? m.result_bits - 1 : m.result_bits)), least = m.is_signed ? -most : 0.0;
+      const auto fits = [&](double v) { return v >= least && v < most; };
+      return m.from == ElementType::F32 ? all([&](uint64_t y) { return fits(std::bit_cast<float>(static_cast<uint32_t>(y))); })
+                                        : all([&](uint64_t y) { return fits(std::bit_cast<double>(y)); });
+    }
+    case Opcode::ShLI:
+    case Opcode::ShRI:
+      return all([&](uint64_t y) { return y < m.bits; });
+    default: {
+      const uint64_t ones = m.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << m.bits) - 1;
+      return all([&](uint64_t y) { return y != 0 && (!m.is_signed || (y & ones) != ones); });
+    }
+  }
 }
 
 // x and 0, x * 0, x or ~0 are what they are, whatever x is.
@@ -140,29 +278,27 @@ bool UndefFlow::absorbs(const Exec& x, InstId i, ValueId other, size_t element) 
   }
 }
 
-void UndefFlow::elementwise(const Exec& x, InstId i, const std::vector<Marks>& values, Out& out) const {
+void UndefFlow::elementwise(const Exec& x, InstId i, const In& in, Out& out) const {
   const auto operands = facts_.operands(i);
   for (size_t k = 0; k < operands.size(); ++k) {
-    const Marks& m = values[operands[k]];
+    const DenseMarks& m = in[k];
     if (!m) continue;
     const ValueId other = operands.size() == 2 ? operands[1 - k] : kNone;
+    const Opcode op = f_.insts[i].op;
+    const bool may_absorb = other != kNone && (op == Opcode::AndI || op == Opcode::MulI || op == Opcode::OrI);
     for (size_t e = 0; e < out.size(); ++e)
-      if ((*m)[e] && !out[e] && !(other != kNone && !(values[other] && (*values[other])[e]) && absorbs(x, i, other, e)))
-        out[e] = (*m)[e];
+      if ((*m)[e] && !out[e] && !(may_absorb && !(in[1 - k] && (*in[1 - k])[e]) && absorbs(x, i, other, e))) out[e] = (*m)[e];
   }
   if (makes(i)) made(x, i, out);
 }
 
 void UndefFlow::made(const Exec& x, InstId i, Out& out) const {
   const auto operands = facts_.operands(i);
-  const Opcode op = f_.insts[i].op;
-  const bool is_signed = facts_.attr(i, "signedness", 0) != 0;
+  const auto& [op, is_signed, from, from_bits, from_size, bits] = *makers_[i];
   const ValueId last = operands[operands.size() - 1];
-  const ElementType from = facts_.element(last);
   const ElementInfo& t = info(from);
   const std::byte* data = facts_.data(x, last);
   if (op == Opcode::FToI) {
-    const unsigned bits = info(facts_.element(f_.result(i))).bits;
     const double most = std::ldexp(1.0, static_cast<int>(is_signed ? bits - 1 : bits)), least = is_signed ? -most : 0.0;
     for (size_t e = 0; e < out.size(); ++e) {
       const double v = std::trunc(decode(from, read_bits(data, t.storage, e)));
@@ -184,15 +320,15 @@ void UndefFlow::made(const Exec& x, InstId i, Out& out) const {
   }
 }
 
-void UndefFlow::select(const Exec& x, InstId i, const std::vector<Marks>& values, Out& out) const {
+void UndefFlow::select(const Exec& x, InstId i, const In& in, Out& out) const {
   const auto operands = facts_.operands(i);
   const uint8_t* condition = facts_.data<uint8_t>(x, operands[0]);
   for (size_t e = 0; e < out.size(); ++e) {
-    if (values[operands[0]] && (*values[operands[0]])[e]) {
-      out[e] = (*values[operands[0]])[e];
+    if (in[0] && (*in[0])[e]) {
+      out[e] = (*in[0])[e];
       continue;
     }
-    const Marks& chosen = values[operands[condition[e] ? 1 : 2]];
+    const DenseMarks& chosen = in[condition[e] ? 1 : 2];
     if (chosen) out[e] = (*chosen)[e];
   }
 }
@@ -205,9 +341,9 @@ std::vector<int64_t> UndefFlow::slice_start(const Exec& x, InstId i, size_t firs
   return start;
 }
 
-void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values, Out& out) const {
+void UndefFlow::shape(const Exec& x, InstId i, const In& in, Out& out) const {
   const auto operands = facts_.operands(i);
-  const Marks& source = values[operands[0]];
+  const DenseMarks& source = in[0];
   const auto& to = facts_.type(f_.result(i)).shape;
   const auto& from = facts_.type(operands[0]).shape;
   const auto at_source = [&](auto index) {
@@ -242,7 +378,7 @@ void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values,
     }
     case Opcode::Cat: {
       const size_t dim = static_cast<size_t>(facts_.module.int_attr(f_, i, 0));
-      const Marks& rhs = values[operands[1]];
+      const DenseMarks& rhs = in[1];
       const auto& right = facts_.type(operands[1]).shape;
       for_each_index(to, [&](size_t n, std::vector<int64_t> at) {
         if (at[dim] < from[dim]) {
@@ -264,7 +400,7 @@ void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values,
       break;
     }
     case Opcode::Insert: {
-      if (values[operands[1]]) out = *values[operands[1]];
+      if (in[1]) out = *in[1];
       const auto start = slice_start(x, i, 2, from);
       if (!inside(start, from, to)) break;
       for_each_index(from, [&](size_t n, std::vector<int64_t> at) {
@@ -286,13 +422,13 @@ void UndefFlow::shape(const Exec& x, InstId i, const std::vector<Marks>& values,
   }
 }
 
-void UndefFlow::matrix(InstId i, const std::vector<Marks>& values, Out& out) const {
+void UndefFlow::matrix(InstId i, const In& in, Out& out) const {
   const auto operands = facts_.operands(i);
   const auto& l = facts_.type(operands[0]).shape;
   const auto& r = facts_.type(operands[1]).shape;
   const size_t rank = l.size(), m = static_cast<size_t>(l[rank - 2]), k = static_cast<size_t>(l[rank - 1]),
                n = static_cast<size_t>(r[rank - 1]);
-  const Marks &lhs = values[operands[0]], &rhs = values[operands[1]], &acc = values[operands[2]];
+  const DenseMarks &lhs = in[0], &rhs = in[1], &acc = in[2];
   for (size_t batch = 0; batch < out.size() / (m * n); ++batch) {
     // A marked factor marks its row or column.
     std::vector<Mark> row(m, 0), column(n, 0);
@@ -310,22 +446,22 @@ void UndefFlow::matrix(InstId i, const std::vector<Marks>& values, Out& out) con
   }
 }
 
-void UndefFlow::reduction(InstId i, const std::vector<Marks>& values, Out& out) const {
+void UndefFlow::reduction(InstId i, const In& in, Out& out) const {
   const auto& shape = facts_.type(facts_.operands(i)[0]).shape;
   const size_t dim = static_cast<size_t>(facts_.module.int_attr(f_, i, 0));
   const bool scan = f_.insts[i].op == Opcode::Scan, reverse = scan && facts_.attr(i, "reverse", 0) != 0;
   size_t outer = 1, len = 1, inner = 1;
   for (size_t d = 0; d < shape.size(); ++d) (d < dim ? outer : d == dim ? len : inner) *= static_cast<size_t>(shape[d]);
   for (size_t o = 0; o < outer; ++o)
-    for (size_t in = 0; in < inner; ++in) {
+    for (size_t at = 0; at < inner; ++at) {
       Mark so_far = 0;
       for (size_t j = 0; j < len; ++j) {
-        const size_t e = (o * len + (reverse ? len - 1 - j : j)) * inner + in;
-        for (const ValueId v : facts_.operands(i))
-          if (!so_far && values[v]) so_far = (*values[v])[e];
+        const size_t e = (o * len + (reverse ? len - 1 - j : j)) * inner + at;
+        for (const DenseMarks& m : in)
+          if (!so_far && m) so_far = (*m)[e];
         if (scan) out[e] = so_far;
       }
-      if (!scan) out[o * inner + in] = so_far;
+      if (!scan) out[o * inner + at] = so_far;
     }
 }
 

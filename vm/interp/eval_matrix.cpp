@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/numerics_h200_mma.h"
 
 namespace tile {
 namespace {
 
 struct MmaData : StepData {
   MmaDesc desc;
+  bool fast = false;                      // `fast_acc`
 };
 struct ScaledData : StepData {
   MmaScaledDesc desc;
@@ -30,6 +32,14 @@ void by_rows(Exec& x, const Desc& d, const F& f) {
 Flow eval_mma(Exec& x, const Step& s) {
   const MmaDesc& d = static_cast<const MmaData&>(*s.data).desc;
   by_rows(x, d, [&](size_t begin, size_t end, std::byte* scratch) { mma_rows(d, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), scratch); });
+  return Flow::Next;
+}
+
+Flow eval_mma_h200(Exec& x, const Step& s) {
+  const auto& d = static_cast<const MmaData&>(*s.data);
+  by_rows(x, d.desc, [&](size_t begin, size_t end, std::byte* scratch) {
+    mma_rows_h200(d.desc, d.fast, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), scratch);
+  });
   return Flow::Next;
 }
 
@@ -84,8 +94,10 @@ bool compile_mma(PlanBuilder& b, InstId i) {
     b.why = std::string(info(d->desc.lhs_rhs).name) + " with accumulator " + std::string(info(d->desc.acc).name);
     return false;
   }
-  b.scratch(mma_scratch_bytes(d->desc));
-  finish(b, i, eval_mma, d);
+  const bool follow = b.numerics == Numerics::H200 && product_path_h200(d->desc) != ProductPath::Exact;
+  if (f.insts[i].op == Opcode::MmaF) d->fast = f.attr(i, static_cast<size_t>(attr_index(f.def(i), "fast_acc"))) != 0;
+  b.scratch(follow ? mma_scratch_bytes_h200(d->desc) : mma_scratch_bytes(d->desc));
+  finish(b, i, follow ? eval_mma_h200 : eval_mma, d);
   return true;
 }
 

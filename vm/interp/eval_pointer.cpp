@@ -3,6 +3,7 @@
 
 #include "vm/interp/eval.h"
 #include "vm/interp/fused.h"
+#include "vm/interp/memory_runs.h"
 
 namespace tile {
 namespace {
@@ -30,13 +31,30 @@ template <class F>
 bool runs(Exec& x, const Step& s, Slot pointers, Slot mask_slot, size_t size, MemoryAccess::Kind kind, F f) {
   const uint64_t* p = x.at<uint64_t>(pointers);
   const uint8_t* mask = mask_slot == kNoSlot ? nullptr : x.at<uint8_t>(mask_slot);
+  const auto end_of_run = [&](size_t i) {
+    size_t j = i + 1;
+    while (j < s.n && p[j] == p[j - 1] + size && (!mask || mask[j])) ++j;
+    return j;
+  };
+  if (x.runs_wanted) {
+    RunCollector all(x, kind, size);
+    for (size_t i = 0, j; i < s.n; i = j) {
+      j = i + 1;
+      if (mask && !mask[i]) continue;
+      j = end_of_run(i);
+      all.add(p[i], i, j - i);
+    }
+    if (all.tell(s)) {  // then every element lies in memory
+      for (const MemoryRuns::Run& r : x.runs) f(r.first, r.n, x.memory.resolve(r.address, r.n * size));
+      return true;
+    }
+  }
   for (size_t i = 0; i < s.n;) {
     if (mask && !mask[i]) {
       ++i;
       continue;
     }
-    size_t j = i + 1;
-    while (j < s.n && p[j] == p[j - 1] + size && (!mask || mask[j])) ++j;
+    const size_t j = end_of_run(i);
     std::byte* host = x.memory.resolve(p[i], (j - i) * size);
     if (!host) {
       // Some element of the run lies outside: name the first.
@@ -44,7 +62,7 @@ bool runs(Exec& x, const Step& s, Slot pointers, Slot mask_slot, size_t size, Me
       (void)x.trap(Code::T0101, s,
                    std::string(x.plan.function().def(s.inst).name) + ": element " + std::to_string(i) + " accesses " + std::to_string(size) + " bytes at " +
                        x.memory.describe(p[i]),
-                   "mask out the elements beyond the end of the array");
+                   "mask out the elements outside the array");
       return false;
     }
     if (x.observed) {

@@ -68,6 +68,8 @@ void Exec::notify(const Step& step, const MemoryAccess& access) {
   for (Observer* o : launch.options->observers) o->access(*this, step, access);
 }
 
+bool Exec::notify(const Step& step, const MemoryRuns& accesses) { return launch.options->observers[0]->accesses(*this, step, accesses); }
+
 Flow Exec::trap(Code code, const Step& step, std::string message, std::string help) {
   const std::lock_guard lock(launch.mutex);
   const bool first = !launch.stop.exchange(true);

@@ -89,7 +89,8 @@ class Exec {
  public:
   Exec(Launch& launch, std::byte* storage, std::byte* scratch, std::span<const uint64_t> allocas)
       : launch(launch), plan(*launch.plan), memory(*launch.memory), scratch(scratch), allocas(allocas),
-        observed(!launch.options->observers.empty()), told_(launch.options->observers.size() == 1 ? launch.options->observers[0]->told() : nullptr),
+        observed(!launch.options->observers.empty()),
+        runs_wanted(launch.options->observers.size() == 1 && launch.options->observers[0]->takes_runs()), told_(launch.options->observers.size() == 1 ? launch.options->observers[0]->told() : nullptr),
         storage_(storage), constants_(launch.plan->constants_.data()) {}
 
   template <class T = void>
@@ -132,6 +133,8 @@ class Exec {
   }
   /// Tells the observers of an access; call only if `observed`.
   void notify(const Step& step, const MemoryAccess& access);
+  /// Tells the observer of several accesses; call only if `runs_wanted`. False: it wants them one by one.
+  bool notify(const Step& step, const MemoryRuns& accesses);
 
   Launch& launch;
   const Plan& plan;
@@ -140,6 +143,8 @@ class Exec {
   std::span<const uint64_t> allocas;
   uint32_t block[3] = {0, 0, 0};
   const bool observed;
+  const bool runs_wanted;                 ///< the only observer takes all accesses of a step at once
+  std::vector<MemoryRuns::Run> runs;      ///< of the step that runs
   unsigned worker = 0;                    ///< number of the thread that runs this block
   std::shared_ptr<FusedState> fused;      ///< working memory of run_fused(), kept from group to group
   bool put_off = false;                   ///< groups that end a block may wait for run_put_off()

@@ -84,7 +84,7 @@ void Interleaving::before(Exec& x, const Step& s) {
     st.weak.pass_time();
     if (st.numbers.once_in(st.change)) st.fibers->hand_over(st.choose());
   }
-  for (const InstId silent : e.silent) st.tokens.silent(x, silent);
+  if (!e.silent.empty()) st.tokens.silent(x, e.silent);
   if (e.tokens) st.tokens.before(x, s);
   if (!st.facts.op(s.inst).before.empty()) st.tokens.carry(x, st.facts.op(s.inst).before);
   if (e.memory) st.weak.before(x, s.inst);

@@ -45,6 +45,9 @@ class Memory {
   }
   /// Bytes of all allocations together.
   [[nodiscard]] uint64_t bytes() const;
+  [[nodiscard]] uint64_t count() const { return count_.load(std::memory_order_acquire); }
+  /// Allocation number `index`, below count().
+  [[nodiscard]] const Allocation& at(uint64_t index) const { return chunk(index); }
   /// The allocation that an address names, or nullptr.
   [[nodiscard]] const Allocation* find(uint64_t address) const;
   /// "offset 4096 of argument 0 (a), which has 4096 bytes": for messages.

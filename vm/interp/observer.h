@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tile {
 
@@ -24,6 +25,20 @@ struct MemoryAccess {
   const int64_t* tile_strides = nullptr;  ///< distance in the tile between neighbours along each dimension; nullptr with rank 0
 };
 
+/// Several accesses of global memory by a step, in the order of their elements: pieces of neighbouring elements. All of them lie in
+/// [begin, end), inside one allocation.
+struct MemoryRuns {
+  struct Run {
+    uint64_t address = 0;
+    uint32_t first = 0, n = 0;  ///< row-major number of the first element in the step's tile, and how many there are
+  };
+  MemoryAccess::Kind kind = MemoryAccess::Kind::Read;
+  uint32_t element_bytes = 1;
+  std::span<const Run> runs;
+  uint64_t begin = 0, end = 0;
+  size_t elements = 0;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -39,6 +54,11 @@ class Observer {
   /// Not called after a step that trapped, returned or left a loop.
   virtual void after(Exec&, const Step&) {}
   virtual void access(Exec&, const Step&, const MemoryAccess&) {}
+  /// Whether a lone observer may be told of all accesses of a step at once, before the first of them is made: by one access() if they are a box,
+  /// else by accesses().
+  [[nodiscard]] virtual bool takes_runs() const { return false; }
+  /// False, and nothing done, if it wants them one after the other, each by access().
+  virtual bool accesses(Exec&, const Step&, const MemoryRuns&) { return false; }
 };
 
 }  // namespace tile

@@ -7,6 +7,7 @@
 
 #include "vm/base/numeric.h"
 #include "vm/interp/eval.h"
+#include "vm/interp/memory_runs.h"
 #include "vm/interp/strided.h"
 
 namespace tile {
@@ -135,10 +136,53 @@ std::byte* ViewAccess::whole(Exec& x, const Step& s, const uint64_t* view, const
   return span.host;
 }
 
+// Tells of all elements at once; false if they have to be told of one by one.
+bool ViewAccess::tell_all(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const {
+  const unsigned bits = info(element).memory_bits;
+  if (rank == 0 || bits % 8 != 0) return false;
+  if (sparse >= rank) return whole(x, s, view, box, kind) != nullptr;
+  Box all = box;
+  const uint64_t extent = view[1 + dim[sparse]];
+  if (extent == 0 || extent >> 46) return false;
+  all.valid[sparse] = static_cast<int64_t>(extent);
+  const Span span = span_of(x, view, all);
+  if (!span.host) return false;
+  const uint64_t* strides = view + 1 + rank;
+  const size_t last = rank - 1;
+  const uint64_t bytes = bits / 8, next = strides[dim[last]] * bytes;
+  RunCollector runs(x, kind, bytes);
+  int64_t at[kMaxRank] = {};
+  const auto index_at = [&](size_t a) { return read_bits(x.at(index[sparse].slot), index[sparse].size, a); };
+  for (;;) {
+    // A row along the last dimension.
+    uint64_t address = span.address;
+    size_t first = 0;
+    bool inside = true;
+    for (size_t k = 0; k < last; ++k) {
+      const uint64_t i = k == sparse ? index_at(static_cast<size_t>(at[k])) : static_cast<uint64_t>(at[k]);
+      inside = inside && (k != sparse || i < extent);
+      address += i * strides[dim[k]] * bytes;
+      first += static_cast<size_t>(at[k] * tile_strides[k]);
+    }
+    if (inside && last == sparse) {
+      for (size_t a = 0; a < static_cast<size_t>(tile[last]); ++a)
+        if (const uint64_t i = index_at(a); i < extent) runs.join(address + i * next, first + a);
+    } else if (inside && next == bytes) {
+      runs.add(address, first, static_cast<size_t>(box.valid[last]));
+    } else if (inside) {
+      for (size_t a = 0; a < static_cast<size_t>(box.valid[last]); ++a) runs.add(address + a * next, first + a, 1);
+    }
+    size_t k = last;
+    while (k > 0 && ++at[k - 1] == box.valid[k - 1]) at[--k] = 0;
+    if (k == 0) return runs.tell(s);
+  }
+}
+
 bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind,
                              const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const {
   const unsigned bits = info(element).memory_bits;
   const uint64_t* strides = view + 1 + rank;
+  const bool told = x.runs_wanted && tell_all(x, s, view, box, kind);
   std::vector<int64_t> at(rank, 0);
   std::vector<uint64_t> coords(rank);
   for (size_t e = 0;;) {
@@ -161,7 +205,7 @@ bool ViewAccess::elementwise(Exec& x, const Step& s, const uint64_t* view, const
                      "the extents or strides given to make_tensor_view do not fit the memory that the argument points to");
         return false;
       }
-      if (x.observed) x.notify(s, {kind, address, bits < 8 ? 1 : bits / 8, 0, nullptr, nullptr, e, nullptr});
+      if (x.observed && !told) x.notify(s, {kind, address, bits < 8 ? 1 : bits / 8, 0, nullptr, nullptr, e, nullptr});
       f(e, address, host, static_cast<unsigned>(offset % 8));
     }
     size_t k = rank;
@@ -180,7 +224,7 @@ bool ViewAccess::each(Exec& x, const Step& s, MemoryAccess::Kind kind, const std
 }
 
 std::byte* ViewAccess::sparse_base(Exec& x, const uint64_t* view, const Box& box) const {
-  if (sparse >= rank || x.observed || info(element).memory_bits % 8 != 0) return nullptr;
+  if (sparse >= rank || info(element).memory_bits % 8 != 0) return nullptr;
   // As if the tile reached over the whole sparse dimension: then every index inside the array is inside the allocation.
   const uint64_t extent = view[1 + dim[sparse]];
   if (extent == 0 || extent >> 46) return nullptr;
@@ -201,9 +245,10 @@ void ViewAccess::sparse_rows(const Exec& x, const uint64_t* view, size_t begin, 
   }
 }
 
-bool ViewAccess::move_sparse(Exec& x, const uint64_t* view, const Box& box, std::byte* out, const std::byte* in) const {
+bool ViewAccess::move_sparse(Exec& x, const Step& s, const uint64_t* view, const Box& box, std::byte* out, const std::byte* in) const {
   std::byte* base = sparse_base(x, view, box);
   if (!base) return false;
+  if (x.observed && !(x.runs_wanted && tell_all(x, s, view, box, out ? MemoryAccess::Kind::Read : MemoryAccess::Kind::Write))) return false;
   const size_t size = info(element).storage;
   // One row: the tile without the sparse dimension.
   int64_t shape[kMaxRank], memory[kMaxRank];
@@ -251,7 +296,7 @@ bool ViewAccess::load(Exec& x, const Step& s) const {
   if (!full && padded) fill_elements(size, out, padding, s.n);
   if (!full && !padded) x.unspecified(s, element, out, s.n);
   if (box.empty) return true;
-  if (move_sparse(x, view, box, out, nullptr)) {
+  if (move_sparse(x, s, view, box, out, nullptr)) {
     if (element == ElementType::I1) normalise_i1(out, s.n);
     return true;
   }
@@ -320,7 +365,7 @@ bool ViewAccess::store(Exec& x, const Step& s) const {
   locate(x, view, box);
   if (box.empty) return true;
   // Rows one after the other: of elements that share their memory the last one stays, as in row-major order, if the rows are the tile's.
-  if (sparse == 0 && move_sparse(x, view, box, nullptr, in)) return true;
+  if (sparse == 0 && move_sparse(x, s, view, box, nullptr, in)) return true;
   if (std::byte* host = whole(x, s, view, box, MemoryAccess::Kind::Write)) {
     int64_t dst[kMaxRank];
     for (size_t k = 0; k < rank; ++k) dst[k] = static_cast<int64_t>(view[1 + rank + dim[k]]);

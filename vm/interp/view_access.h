@@ -55,9 +55,10 @@ struct ViewAccess : AccessData {
   template <class F>
   void sparse_rows(const Exec& x, const uint64_t* view, size_t begin, size_t end, const F& f) const;
   /// Moves the rows of a gather to `out` or those of a scatter from `in`; false if they have to go element by element.
-  bool move_sparse(Exec& x, const uint64_t* view, const Box& box, std::byte* out, const std::byte* in) const;
+  bool move_sparse(Exec& x, const Step& s, const uint64_t* view, const Box& box, std::byte* out, const std::byte* in) const;
   /// Host address of the box's first element if all of it lies in one allocation; nullptr otherwise.
   std::byte* whole(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const;
+  bool tell_all(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind) const;
   bool elementwise(Exec& x, const Step& s, const uint64_t* view, const Box& box, MemoryAccess::Kind kind, const std::function<void(size_t, uint64_t, std::byte*, unsigned)>& f) const;
 };
 
