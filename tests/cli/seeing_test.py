@@ -363,6 +363,23 @@ def interrupts(c):
         done = c.run(*endless, "--time-limit", "0.5", *json_form)
         took = time.monotonic() - start
         c.that("time limit", done.returncode == 6 and "L0106" in done.stderr and took < 20, f"exit {done.returncode} after {took:.1f} s: {done.stderr}")
+    # Long operations one after another, without a loop: what was seen until then is written.
+    products = "".join(f"    %e{k + 1} = mmaf %e{k}, %e{k}, %e{k} : tile<512x512xf64>, tile<512x512xf64>, tile<512x512xf64>\n" for k in range(400))
+    (c.folder / "products.tile").write_text(f"""cuda_tile.module @m {{
+  entry @k(%o: tile<ptr<f64>>) {{
+    %e0 = constant <f64: 0.0> : tile<512x512xf64>
+{products}    %i = constant <i32: 0> : tile<i32>
+    %x = extract %e400[%i, %i] : tile<512x512xf64> -> tile<1x1xf64>
+    %y = reshape %x : tile<1x1xf64> -> tile<f64>
+    %t = store_ptr_tko weak %o, %y : tile<ptr<f64>>, tile<f64> -> token
+    return
+  }}
+}}
+""")
+    for watched in ([], ["--profile=products.json"]):
+        done = c.run("products.tile", "--arg", "ptr:f64[1]=zeros", "--time-limit", "0.3", *watched)
+        c.that(f"time limit between long operations {watched}", done.returncode == 6 and "after at least 0 of 1 blocks" in done.stderr, f"{done.returncode} {done.stderr}")
+    c.that("profile up to the time limit", (c.folder / "products.json").exists() and json.loads(c.read("products.json"))["operations"][0]["op"] == "mmaf")
     done = c.run(*SUM, "--time-limit", "0.5", "--order", "explore:1000000")
     c.that("time limit of many orders", done.returncode == 6 and re.search(r"L0106", done.stderr) and re.search(r"after [1-9][0-9]* of 1000000 seeds \(0 to", done.stderr), done.stderr)
     done = c.run(*SUM, "--time-limit", "60")
