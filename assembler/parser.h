@@ -208,6 +208,7 @@ class Parser {
   bool parse_attr_inner(AttrValue& out);
   bool parse_number_attr(AttrId& out);
   bool parse_array_attr(std::vector<AttrId>& items);
+  bool parse_key(StringId& key, const char* what);
   bool parse_dict(std::vector<std::pair<StringId, AttrValue>>& entries);
   bool parse_dict_attr(AttrId& out);
   bool parse_hash_attr(AttrValue& out, bool ahead);

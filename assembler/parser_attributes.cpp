@@ -175,6 +175,15 @@ bool Parser::parse_array_attr(std::vector<AttrId>& items) {
   return expect(Tok::RBracket, "']'");
 }
 
+// A bare name or a string; `what` is expected otherwise.
+bool Parser::parse_key(StringId& key, const char* what) {
+  if (at(Tok::String)) return parse_string(key);
+  if (!at(Tok::BareId)) return unexpected(what);
+  key = m_.strings.add(text());
+  advance();
+  return true;
+}
+
 bool Parser::parse_dict(std::vector<std::pair<StringId, AttrValue>>& entries) {
   if (!expect(Tok::LBrace, "'{'")) return false;
   if (accept(Tok::RBrace)) return true;
@@ -182,14 +191,7 @@ bool Parser::parse_dict(std::vector<std::pair<StringId, AttrValue>>& entries) {
   do {
     const Span where = span();
     StringId key = kNone;
-    if (at(Tok::BareId)) {
-      key = m_.strings.add(text());
-      advance();
-    } else if (!at(Tok::String)) {
-      return unexpected("a name");
-    } else if (!parse_string(key)) {
-      return false;
-    }
+    if (!parse_key(key, "a name")) return false;
     if (!keys.add(key)) return fail(Code::E0402, where, "'" + std::string(m_.str(key)) + "' is given twice");
     AttrValue value;
     value.kind = AttrValue::Kind::Unit;
@@ -354,14 +356,7 @@ bool Parser::parse_hints_inner(AttrId& out) {
   do {
     const Span where = span();
     StringId key = kNone;
-    if (at(Tok::BareId)) {
-      key = m_.strings.add(text());
-      advance();
-    } else if (!at(Tok::String)) {
-      return unexpected("a target like sm_90 or default");
-    } else if (!parse_string(key)) {
-      return false;
-    }
+    if (!parse_key(key, "a target like sm_90 or default")) return false;
     if (!keys.add(key)) return fail(Code::E0402, where, "hints for '" + std::string(m_.str(key)) + "' are given twice");
     if (!expect(Tok::Equal, "'='")) return false;
     if (!at(Tok::LBrace)) return unexpected("a dictionary {...} of hints");

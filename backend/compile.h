@@ -34,6 +34,7 @@ struct Remark {
   InstId inst = kNone;
   std::string what;                          ///< unit used: "mma.sync m16n8k16", "ld.global.v4"...
   std::string why;                           ///< why not a better one; may be empty
+  uint32_t stages = 0;                       ///< of the ring that feeds it or that it fills; 0: none
 };
 
 /// A tensor map that the host encodes at launch from the entry's arguments, and whose address the kernel gets as a hidden parameter.

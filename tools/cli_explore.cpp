@@ -27,7 +27,7 @@ Explored explore(const Exploration& e, Diagnostics& diags) {
     auto stats = e.device.launch(e.entry, e.job.grid, e.args, e.options, d);
     if (e.options.cancel && e.options.cancel->load()) return out;
     if (k == 0 && stats) out.stats = *stats;
-    ++out.launches;
+    e.ended(++out.launches, seeds.tries);
     const BundleResult now = bundle_result(e.args, e.prints, d.first_error());
     if (const Diagnostic* error = d.first_error(); error && e.check && e.job.outcome && error->code == *e.job.outcome) {
       out.expected_trap = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,7 @@ struct Exploration {
   const FreedomChoice& choice;
   bool check = true;        ///< each launch must meet the job's expectations
   std::string& prints;      ///< of the launch that is under way
+  std::function<void(uint64_t, uint64_t)> ended;  ///< called after each launch: how many have ended, of how many
 };
 
 struct Explored {

@@ -60,24 +60,39 @@ class Progress {
     const auto now = std::chrono::steady_clock::now();
     if (done < done_) start_ = now;  // another launch has begun
     done_ = done;
-    const double elapsed = std::chrono::duration<double>(now - start_).count();
+    // Of several launches, whole ones are counted once there are any.
+    if (ended_ > 0) return show("launch", "launches", ended_, launches_, now, first_);
+    show("block", "blocks", done, total, now, start_);
+  }
+  /// Of several launches one more has ended.
+  void ended(uint64_t launches, uint64_t total) {
+    ended_ = launches;
+    launches_ = total;
+    show("launch", "launches", ended_, launches_, std::chrono::steady_clock::now(), first_);
+  }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr double kFirst = 0.5, kBetween = 0.1;  // seconds
+
+  void show(const char* one, const char* many, uint64_t done, uint64_t total, Time now, Time since) {
+    const double elapsed = std::chrono::duration<double>(now - since).count();
     if (!enabled_ || elapsed < kFirst || std::chrono::duration<double>(now - last_).count() < kBetween) return;
     last_ = now;
     shown_ = true;
     const double rate = static_cast<double>(done) / elapsed;
-    std::string text = "block " + std::to_string(done) + " of " + std::to_string(total);
+    std::string text = std::string(one) + " " + std::to_string(done) + " of " + std::to_string(total);
     char numbers[64];
-    std::snprintf(numbers, sizeof numbers, rate < 10 ? ", %.2f blocks/s, " : ", %.0f blocks/s, ", rate);
+    std::snprintf(numbers, sizeof numbers, rate < 10 ? ", %.2f %s/s, " : ", %.0f %s/s, ", rate, many);
     if (done > 0) text += numbers + time_text(static_cast<double>(total - done) / rate) + " left";
     std::fprintf(stderr, "\r\033[K%3.0f %%  %s", 100.0 * static_cast<double>(done) / static_cast<double>(total), text.c_str());
     std::fflush(stderr);
   }
 
- private:
-  static constexpr double kFirst = 0.5, kBetween = 0.1;  // seconds
   bool enabled_, shown_ = false;
-  uint64_t done_ = 0;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), last_{};
+  uint64_t done_ = 0, ended_ = 0, launches_ = 0;
+  const Time first_ = std::chrono::steady_clock::now();
+  Time start_ = first_, last_{};
 };
 
 std::string value_text(ElementType e, uint64_t bits) {
@@ -113,6 +128,7 @@ struct Outcome {
   std::optional<Explored> explored;
   bool ran = false, expected_trap = false;
   size_t checks = 0;
+  uint64_t launches = 0;  ///< of --repeat, that came to an end
 };
 
 bool only_differs(const Diagnostics& diags) {
@@ -217,7 +233,14 @@ void compare_with_cpu(const Job& job, const std::shared_ptr<const ValidModule>& 
   if (!out.diags.has_errors()) out.both = out.device + " and cpu agree in all arrays";
 }
 
-std::string blocks_text(const Outcome& out, const Job& job) {
+/// How far a launch came that was stopped, or how many of several.
+std::string how_far(const Outcome& out, const Job& job, const LaunchSettings& s) {
+  if (out.explored && out.explored->launches > 0) {
+    const SeedChoice& seeds = *out.freedom.exploration();
+    return "after " + std::to_string(out.explored->launches) + " of " + std::to_string(seeds.tries) + " seeds (" + std::to_string(seeds.seed) + " to " +
+           std::to_string(seeds.seed + out.explored->launches - 1) + "), which gave the same result";
+  }
+  if (out.launches > 0) return "after " + std::to_string(out.launches) + " of " + std::to_string(s.repeat) + " launches";
   // Blocks that the stop cut short have been counted, one for each thread at most.
   const uint64_t done = out.stats.blocks > out.stats.threads ? out.stats.blocks - out.stats.threads : 0;
   return "after at least " + std::to_string(done) + " of " + std::to_string(uint64_t{job.grid[0]} * job.grid[1] * job.grid[2]) + " blocks";
@@ -315,7 +338,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
     const Diagnostics words = time_limit_error(s.observe.time_limit, out.entry, "");
     const StopGuard guard(s.observe.time_limit, s.program, common.diagnostics == "json" ? render_json(words) : render(words));
     if (freedom.explored()) {
-      out.explored = explore({job, *entry, **device, *args, options, freedom, s.check, out.prints}, out.diags);
+      out.explored = explore({job, *entry, **device, *args, options, freedom, s.check, out.prints, [&](uint64_t n, uint64_t of) { progress.ended(n, of); }}, out.diags);
       out.stats = out.explored->stats;
       out.ran = !out.explored->seed && !out.explored->expected_trap;
       out.expected_trap = out.explored->expected_trap;
@@ -324,6 +347,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
       auto stats = (*device)->launch(*entry, job.grid, *args, options, out.diags);
       if (stats && (!out.ran || stats->seconds < out.stats.seconds)) out.stats = *stats;
       out.ran = out.ran || stats.ok();
+      if (stats && !stop_flag()) progress.ended(++out.launches, s.repeat);
       if (r == 0 && !stop_flag() && (writer || bundle)) result = bundle_result(*args, out.prints, out.diags.first_error());
       if (!stats && r == 0 && s.make_device && !writer && !bundle && compiler_failed(out.diags))
         keep_for_replay(*module, out.entry, job, *args, bundle_options(options, {}), out.diags);
@@ -332,7 +356,7 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
   }
   progress.clear();
   if (stop_reason() == StopReason::TimeLimit && !out.diags.has_errors())
-    (void)out.diags.error(*time_limit_error(s.observe.time_limit, out.entry, ", " + blocks_text(out, job)).first_error());
+    (void)out.diags.error(*time_limit_error(s.observe.time_limit, out.entry, ", " + how_far(out, job, s)).first_error());
   Diagnostics written;
   (void)watch.end(out.ran && !out.diags.has_errors() && stop_reason() == StopReason::None, written);
   if (writer && result) (void)writer->write(s.observe.bundle, &*result, written);
@@ -350,7 +374,8 @@ void execute(const Job& job, Bundle* bundle, const LaunchSettings& s, const Comm
       missing_trap(job, out.diags);
     }
   }
-  if (!out.ran || out.diags.has_errors()) return;
+  // What a replay gives instead is worth a look.
+  if (!out.ran || (out.diags.has_errors() && !(bundle && only_differs(out.diags)))) return;
   if (s.check && !out.expected_trap) {
     out.checks = job.expectations.size() + job.prints.size();
     (void)check_expectations(job, *args, out.diags);
@@ -393,7 +418,7 @@ int run(const Job& job, Bundle* bundle, const LaunchSettings& settings, const Co
   if (only_differs(out.diags)) status = kDiffers;
   if (stop_reason() == StopReason::Interrupt || stop_reason() == StopReason::Quit) {
     std::fprintf(stderr, "%s: %s %s; no results were written\n", settings.program.c_str(), stop_reason() == StopReason::Quit ? "ended at the prompt" : "interrupted",
-                 blocks_text(out, job).c_str());
+                 how_far(out, job, settings).c_str());
     return 130;
   }
   if (settings.json) {
@@ -456,18 +481,25 @@ void keep_for_replay(const ValidModule& module, const std::string& entry, const 
   auto kernel = encode_tilebc(*module, silent);
   if (!kernel) return;
   auto captured = BundleWriter::capture(build_version(), entry, job.grid, options, *std::move(kernel), job.args, args, silent);
+  if (!captured) return;
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  if (!captured || error) return;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error) {
+    const char* named = std::getenv("TMPDIR");
+    folder = named && *named ? named : "/tmp";
+  }
   const std::string path = (folder / ("tilevm-" + std::to_string(::getpid()) + ".tvb")).string();
-  if (!captured->write(path, nullptr, silent)) return;
+  Diagnostics unwritten;
+  const bool kept = captured->write(path, nullptr, unwritten).ok();
+  const Diagnostic* why = unwritten.first_error();
+  const std::string note = kept ? "tilevm replay " + path + " repeats it, with the same options" : "no bundle to replay: " + path + (why ? ": " + why->message : std::string());
   Diagnostics with_note;
   for (Diagnostic d : diags.all()) {
     if (code_info(d.code).cls == FailureClass::Warning) {
       with_note.warn(d.place, d.message);
       continue;
     }
-    if (!with_note.has_errors()) d.notes.push_back({Place{}, "tilevm replay " + path + " repeats it, with the same options"});
+    if (!with_note.has_errors()) d.notes.push_back({Place{}, note});
     (void)with_note.error(std::move(d));
   }
   diags = std::move(with_note);

@@ -170,6 +170,9 @@ void add_observe_options(CLI::App& app, ObserveSettings& s) {
                  "Draw which block touches which part of each array: FILE.svg or FILE.html")
       ->type_name("FILE")
       ->group(group);
+  app.add_flag_callback("--print", [&s] { s.ordered_prints = s.print_blocks = true; },
+                        "Show what blocks print, failed assertions too, in order and with the blocks: --ordered-prints and --print-blocks")
+      ->group(group);
   app.add_flag("--ordered-prints", s.ordered_prints, "Show what blocks print in the order of their numbers")
       ->group(group);
   app.add_flag("--print-blocks", s.print_blocks, "Start every printed line with [block X,Y,Z]")->group(group);

@@ -38,6 +38,7 @@ Examples:
   tilevm k.tile --order explore:20 --numerics h200
   tilevm k.tile --trace=k.trace --trace-block 1,0 --trace-op addf,mulf --trace-line 12
   tilevm k.tile --profile=k.json --profile-trace k.trace.json --repeat 10 --threads 1
+  tilevm k.tile --grid 8 --print
   tilevm k.tile --access-map k.svg --ordered-prints --print-blocks
   tilevm k.tile --break mmaf --break @2,0
   tilevm k.tile --bundle k.bundle --json
@@ -75,6 +76,7 @@ Exit status:
 Examples:
   tilevm softmax.tile --arg ... --bundle run.bundle
   tilevm replay run.bundle
+  tilevm replay run.bundle --dump arrays
   tilevm replay run.bundle --trace=run.trace --stats)";
 
 struct Settings {
@@ -156,13 +158,16 @@ void describe_launch(CLI::App& app, LaunchLine& line) {
   add_common_options(app, line.common);
 }
 
+void add_dump_option(CLI::App& app, LaunchSettings& s) {
+  app.add_option("--dump", s.dump, "Write every buffer, whole, as buffer_<number>.npy into this folder")->type_name("DIR");
+}
+
 void describe_run(CLI::App& app, RunLine& line) {
   use_help_text(app);
   app.footer(kRunFooter);
   app.add_option("JOB", line.path, "Job file, or a launch description named launch.json")->required();
   app.add_option("--kernel", line.kernel, "Run this file instead of the job's kernel")->type_name("FILE");
-  app.add_option("--dump", line.settings.launch.dump, "Write every buffer, whole, as buffer_<number>.npy into this folder")
-      ->type_name("DIR");
+  add_dump_option(app, line.settings.launch);
   app.add_flag("--no-check", line.no_check, "Do not compare with the expected values");
   add_launch_options(app, line.settings);
   add_common_options(app, line.common);
@@ -172,6 +177,7 @@ void describe_replay(CLI::App& app, ReplayLine& line) {
   use_help_text(app);
   app.footer(kReplayFooter);
   app.add_option("BUNDLE", line.path, "File that --bundle wrote")->required();
+  add_dump_option(app, line.settings.launch);
   add_launch_options(app, line.settings);
   add_common_options(app, line.common);
 }

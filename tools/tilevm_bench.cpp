@@ -209,6 +209,13 @@ int bench_command(int argc, const char* const* argv) {
     if (!line.peer_cubin.empty()) {
       auto bytes = read_input(line.peer_cubin, diags);
       if (!bytes) return Failed;
+      // The driver takes other things, too, and no length.
+      constexpr std::string_view kElf = "\177ELF";
+      if (bytes->size() < 64 || !std::equal(kElf.begin(), kElf.end(), bytes->begin())) {
+        Place place;
+        place.file = line.peer_cubin;
+        return diags.error(Code::E0901, place, "this is no cubin", "tileiras and ptxas write cubins");
+      }
       options.peer_cubin = *std::move(bytes);
       if (!line.peer_grid.empty()) {
         const auto peer_grid = parse_grid(line.peer_grid, diags);

@@ -64,7 +64,7 @@ Json as_json(const cuda::CacheEntry& e) {
 }
 
 Json as_json(const cuda::CacheSweep& s) {
-  return {{"entries", s.entries}, {"bytes", s.bytes}, {"removed_entries", s.removed_entries}, {"removed_bytes", s.removed_bytes}, {"removed_leftovers", s.removed_leftovers}};
+  return {{"entries", s.entries}, {"bytes", s.bytes}, {"removed_entries", s.removed_entries}, {"removed_bytes", s.removed_bytes}, {"removed_leftovers", s.removed_leftovers}, {"failed", s.failed}};
 }
 
 int list(const cuda::Cache& cache, const CacheLine& line) {
@@ -82,7 +82,7 @@ int list(const cuda::Cache& cache, const CacheLine& line) {
     std::snprintf(text, sizeof text, "%.12s  %-8s %9llu  %s  ", e.key.c_str(), e.device_kind.c_str(), static_cast<unsigned long long>(e.bytes), time_text(e.used).c_str());
     print(text + (e.damage.empty() ? part(e, "entry") + "  " + part(e, "options") : "damaged: " + e.damage) + "\n");
   }
-  print(std::to_string(all.size()) + " kernels, " + std::to_string(bytes) + " of " + std::to_string(cache.limit()) + " bytes in " + cache.root() + "\n");
+  print(std::to_string(all.size()) + " kernels, " + std::to_string(bytes) + " of " + std::to_string(cache.limit()) + " bytes in " + (cache.root().empty() ? "no folder: none of TILEVM_CACHE, XDG_CACHE_HOME and HOME is set" : cache.root()) + "\n");
   return kOk;
 }
 
@@ -138,7 +138,13 @@ int sweep(const cuda::Cache& cache, const CacheLine& line, uint64_t limit, bool 
     print("removed " + std::to_string(s.removed_entries) + " kernels (" + std::to_string(s.removed_bytes) + " bytes) and " + std::to_string(s.removed_leftovers) + " leftovers; " +
           std::to_string(s.entries) + " kernels (" + std::to_string(s.bytes) + " bytes) stay\n");
   }
-  return kOk;
+  Diagnostics diags;
+  if (s.failed != 0) {
+    Place place;
+    place.file = s.failed_path;
+    (void)diags.error(Code::E0902, place, "cannot be removed: " + s.failed_reason + (s.failed > 1 ? ", as are " + std::to_string(s.failed - 1) + " others" : ""));
+  }
+  return report(diags, line.common);
 }
 
 /// The entries of a file: that of this name, or all.
@@ -196,6 +202,7 @@ int why(const cuda::Cache& cache, const CacheLine& line) {
 int warm(const cuda::Cache& cache, const CacheLine& line) {
   Diagnostics diags;
   Json all = Json::array();
+  bool kept = true;
   const auto linking = find_linking(line.gpu.target, diags);
   if (!linking) return report(diags, line.common);
   CompileOptions options = compile_options(line.gpu);
@@ -222,6 +229,7 @@ int warm(const cuda::Cache& cache, const CacheLine& line) {
         const char* how = built->use == cuda::CacheUse::Hit ? "was there" : built->use == cuda::CacheUse::Made ? "compiled" : "compiled, not kept";
         all.push_back({{"file", path}, {"entry", name}, {"target", options.target}, {"result", how}, {"seconds", built->seconds}});
         if (!line.json) print(path + ": " + name + ": " + how + " (" + options.target + ")\n");
+        kept = kept && built->use != cuda::CacheUse::Off;
       }
       return {};
     };
@@ -229,6 +237,8 @@ int warm(const cuda::Cache& cache, const CacheLine& line) {
     for (const Diagnostic& d : own.all()) (void)diags.error(d);
   }
   if (line.json) print(all);
+  if (!kept)
+    (void)diags.error(Code::E0902, Place{}, cache.root().empty() ? "kernels are not kept: there is no folder for them" : "kernels are not kept in " + cache.root(), "TILEVM_CACHE names another folder");
   return report(diags, line.common);
 }
 

@@ -36,7 +36,7 @@ void add_gpu_options(CLI::App& app, GpuSettings& s) {
       ->capture_default_str()
       ->group(kGroup);
   app.add_option("--compile-max-memory", s.compile_memory, "Most memory that the compiler, and the assembler, may take, such as 2G (exit 6); 0: no limit")->type_name("SIZE")->group(kGroup);
-  app.add_option("--emulate-seed", s.emulate_seed, "Order of threads and copies in the emulation")->type_name("SEED")->capture_default_str()->group(kGroup);
+  app.add_option("--emulate-seed", s.emulate_seed, "Order of threads and copies in the emulation")->type_name("SEED")->check(whole_number())->capture_default_str()->group(kGroup);
   app.add_option("--emulate-policy", s.emulate_policy, "When the emulation's asynchronous copies happen")
       ->type_name("POLICY")
       ->check(CLI::IsMember({"early", "late", "random"}))

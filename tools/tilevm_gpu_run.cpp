@@ -107,6 +107,7 @@ void print_remarks(const std::vector<Remark>& remarks, const Module& module, con
     j["op"] = op;
     j["place"] = place_text(place);
     j["unit"] = r.what;
+    if (r.stages != 0) j["stages"] = r.stages;
     if (!r.why.empty()) j["why"] = r.why;
     std::fprintf(stderr, "%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   }
@@ -166,7 +167,7 @@ Result<Linking> find_linking(const std::string& wanted_target, Diagnostics& diag
   if (auto gpu = cuda::Gpu::open(silent)) l.gpu = *gpu;
   l.target = !wanted_target.empty() ? wanted_target : l.gpu ? target_for(l.gpu->facts().sm) : "";
   if (l.target.empty()) l.target = "sm_90a";
-  auto linker = choose_linker(l.gpu ? &l.gpu->driver() : nullptr, l.gpu ? l.gpu->facts().sm : 0, diags, cache ? cuda::Cache::standard(silent).root() : std::string(), version);
+  auto linker = choose_linker(l.gpu ? &l.gpu->driver() : nullptr, l.gpu ? l.gpu->facts().sm : 0, l.target, diags, cache ? cuda::Cache::standard(silent).root() : std::string(), version);
   if (!linker) return Failed;
   l.linker = *std::move(linker);
   return l;

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <system_error>
 #include <thread>
 
@@ -117,7 +118,7 @@ std::vector<Name> files_of(const std::string& root, std::string_view ending) {
   std::error_code error;
   for (fs::directory_iterator kind(root, error), end; !error && kind != end; kind.increment(error)) {
     std::error_code inner;
-    if (!kind->is_directory(inner)) continue;
+    if (!kind->is_directory(inner) || !kind->path().filename().string().starts_with("sm_")) continue;
     for (fs::directory_iterator file(kind->path(), inner); !inner && file != end; file.increment(inner)) {
       Name n{file->path(), kind->path().filename().string(), file->path().filename().string(), {}};
       if (!n.stem.ends_with(ending)) continue;
@@ -128,9 +129,24 @@ std::vector<Name> files_of(const std::string& root, std::string_view ending) {
   return out;
 }
 
+constexpr char kHex[] = "0123456789abcdef";
+constexpr char kSecond[] = ".2";  // of a lock's name
+
+bool is_key(std::string_view name) { return name.size() == 32 && name.find_first_not_of(kHex) == std::string_view::npos; }
+
+/// Of the names that put() gives: process, number, random digits, the key's first ones. The folder may hold files of others.
+bool is_temporary(std::string_view name) {
+  size_t dashes = 0;
+  for (const char c : name) {
+    if (c == '-') ++dashes;
+    else if (std::string_view(kHex).find(c) == std::string_view::npos) return false;
+  }
+  return dashes >= 2 && name[0] >= '0' && name[0] <= '9';
+}
+
 std::vector<Name> entries_of(const std::string& root) {
   auto all = files_of(root, ".cubin");
-  std::erase_if(all, [](const Name& n) { return n.stem.size() != 32 || n.stem.find_first_not_of("0123456789abcdef") != std::string::npos; });
+  std::erase_if(all, [](const Name& n) { return !is_key(n.stem); });
   std::sort(all.begin(), all.end(), [](const Name& a, const Name& b) {
     const auto& x = a.status.st_mtim;
     const auto& y = b.status.st_mtim;
@@ -223,6 +239,7 @@ std::optional<CachedKernel> Cache::find(const CacheKey& key, Diagnostics& diags)
 bool Cache::put(const CacheKey& key, const CachedKernel& kernel, Diagnostics& diags) const {
   if (root_.empty()) return false;
   static std::atomic<unsigned> counter{0};
+  static const unsigned random = std::random_device()();  // processes of other containers have the same numbers
   const std::string path = entry_path(key);
   const auto failed = [&](int error) {
     diags.warn(place_of(path), "the compiled kernel is not kept: " + reason(error));
@@ -230,10 +247,10 @@ bool Cache::put(const CacheKey& key, const CachedKernel& kernel, Diagnostics& di
   };
   if (const int error = make_folders(folder(key))) return failed(error);
   const std::vector<uint8_t> head = encode_entry(key, kernel);
-  const std::string temporary = folder(key) + "/" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + "-" + key.text().substr(0, 8) + ".tmp";
+  const std::string temporary = folder(key) + "/" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + "-" + std::to_string(random) + "-" + key.text().substr(0, 8) + ".tmp";
   int error = 0;
   {
-    File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file.fd() < 0) return failed(errno);
     error = write_all(file.fd(), head);
     if (!error) error = write_all(file.fd(), kernel.cubin);
@@ -263,21 +280,23 @@ Result<CachedKernel> Cache::get(const CacheKey& key, const std::function<Result<
   // Damage has been told of; once is enough.
   Diagnostics silent;
   (void)make_folders(folder(key));
-  Lock lock(folder(key) + "/" + key.text() + ".lock");
+  Lock first(folder(key) + "/" + key.text() + ".lock"), second(folder(key) + "/" + key.text() + kSecond + ".lock");
   const auto begin = std::chrono::steady_clock::now();
   for (unsigned round = 0;; ++round) {
-    const Lock::State state = lock.try_lock();
-    if (state != Lock::State::Busy) break;
-    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(kWaitSeconds)) break;
+    if (first.try_lock() != Lock::State::Busy) break;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    const auto patience = std::chrono::seconds(wait_seconds_);
+    if (waited > patience && second.try_lock() != Lock::State::Busy) break;
+    if (waited > 5 * std::max(patience, std::chrono::seconds(1))) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(round < 20 ? 2 : 20));
     if (round % 8 == 7)
       if (auto found = find(key, silent)) return *std::move(found);
   }
   if (auto found = find(key, silent)) return *std::move(found);
-  used(CacheUse::Made);
+  used(CacheUse::Off);
   auto made = make();
   if (!made) return Failed;
-  (void)put(key, *made, diags);
+  if (put(key, *made, diags)) used(CacheUse::Made);
   return made;
 }
 
@@ -345,11 +364,17 @@ CacheSweep Cache::sweep(uint64_t limit, bool check_entries) const {
   // A writer needs seconds; what is older than an hour has no writer any more.
   constexpr int64_t kLeftoverAge = 3600;
   const int64_t now = static_cast<int64_t>(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  const auto removed = [&](const Name& n) {
+    if (::unlink(n.path.c_str()) == 0) return true;
+    if (errno != ENOENT && result.failed++ == 0) result.failed_reason = reason(errno), result.failed_path = n.path.string();
+    return false;
+  };
   for (const Name& n : files_of(root_, ".tmp"))
-    if (now - n.status.st_mtim.tv_sec > kLeftoverAge || limit == 0) result.removed_leftovers += ::unlink(n.path.c_str()) == 0;
+    if (is_temporary(n.stem) && (now - n.status.st_mtim.tv_sec > kLeftoverAge || limit == 0)) result.removed_leftovers += removed(n);
   for (const Name& n : files_of(root_, ".lock")) {
     // Only one that nobody holds: its owner's process was killed. Lock's destructor removes it while it is held.
-    if (now - n.status.st_mtim.tv_sec <= kLeftoverAge && limit != 0) continue;
+    const std::string_view stem = n.stem;
+    if (!is_key(stem.ends_with(kSecond) ? stem.substr(0, stem.size() - 2) : stem) || (now - n.status.st_mtim.tv_sec <= kLeftoverAge && limit != 0)) continue;
     Lock lock(n.path.string());
     result.removed_leftovers += lock.try_lock() == Lock::State::Held;
   }
@@ -363,7 +388,7 @@ CacheSweep Cache::sweep(uint64_t limit, bool check_entries) const {
       bad = entry ? entry->key != n.stem : !damage.empty();
     }
     full = full || (!bad && result.bytes + size > limit);  // then all that was used longer ago goes too
-    if ((bad || full) && ::unlink(n.path.c_str()) == 0) {
+    if ((bad || full) && removed(n)) {
       ++result.removed_entries;
       result.removed_bytes += size;
     } else {

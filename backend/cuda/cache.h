@@ -59,18 +59,21 @@ struct CacheSweep {
   uint64_t entries = 0, bytes = 0;                 ///< that stay
   uint64_t removed_entries = 0, removed_bytes = 0; ///< by size or because they were bad
   uint64_t removed_leftovers = 0;                  ///< temporary files and locks of processes that are gone
+  uint64_t failed = 0;                             ///< files that could not be removed
+  std::string failed_path, failed_reason;          ///< of the first of them
 };
 
-/// How a kernel was come by.
+/// How a kernel was come by: made and not kept, found, made and kept.
 enum class CacheUse : uint8_t { Off, Hit, Made };
 
 class Cache {
  public:
   static constexpr uint64_t kDefaultLimit = uint64_t{1} << 30;
   static constexpr uint32_t kVersion = 1;  ///< of the files' format
+  static constexpr unsigned kWaitSeconds = 120;
 
   /// A cache in this folder, which is made when something is put there. An empty path is a cache that keeps nothing.
-  explicit Cache(std::string root, uint64_t limit = kDefaultLimit) : root_(std::move(root)), limit_(limit) {}
+  explicit Cache(std::string root, uint64_t limit = kDefaultLimit, unsigned wait_seconds = kWaitSeconds) : root_(std::move(root)), limit_(limit), wait_seconds_(wait_seconds) {}
   /// $TILEVM_CACHE, else $XDG_CACHE_HOME/tilevm, else ~/.cache/tilevm; of the size $TILEVM_CACHE_SIZE ("512M"). Without any of them
   /// a cache that keeps nothing; a size that cannot be read is a warning.
   [[nodiscard]] static Cache standard(Diagnostics& diags);
@@ -79,10 +82,10 @@ class Cache {
   [[nodiscard]] uint64_t limit() const { return limit_; }
 
   /// The kernel of this key: from the cache, or from `make`, which is then kept. Of many processes and threads that ask at once one
-  /// makes it and the others wait, at most kWaitSeconds; so the same key is made twice at most, by one that waited in vain.
+  /// makes it and the others wait. Where that takes longer than `wait_seconds`, one of the others makes it, too, and the rest waits for both, five times
+  /// as long at most: compiling and assembling have limits that are shorter.
   /// Damaged entries are made again with a warning. A cache that cannot be written is a warning and the work goes on.
   [[nodiscard]] Result<CachedKernel> get(const CacheKey& key, const std::function<Result<CachedKernel>()>& make, Diagnostics& diags, CacheUse* use = nullptr) const;
-  static constexpr unsigned kWaitSeconds = 120;
 
   /// The good entry of this key. Damage is a warning.
   [[nodiscard]] std::optional<CachedKernel> find(const CacheKey& key, Diagnostics& diags) const;
@@ -95,7 +98,7 @@ class Cache {
   [[nodiscard]] std::vector<CacheEntry> find_prefix(std::string_view digits) const;
   /// The good entry, other than the key's own, that has the most parts in common with the key; ties: the last used.
   [[nodiscard]] std::optional<CacheEntry> nearest_entry(const CacheKey& key) const;
-  /// Removes bad entries and leftovers, and entries until at most `limit` bytes stay. 0 removes all entries.
+  /// Removes bad entries and leftovers, and entries until at most `limit` bytes stay. 0 removes all entries. Other files are not touched.
   [[nodiscard]] CacheSweep sweep(uint64_t limit, bool check_entries) const;
 
  private:
@@ -104,6 +107,7 @@ class Cache {
 
   std::string root_;
   uint64_t limit_;
+  unsigned wait_seconds_;
 };
 
 /// "512M" in bytes; 0 if it cannot be read.

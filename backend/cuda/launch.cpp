@@ -147,17 +147,17 @@ Status Gpu::fill(const DeviceMemory& to, uint8_t value, Diagnostics& diags) cons
   return driver_.check(driver_.memory_set(to.address_, value, to.size_, stream_), "cuMemsetD8Async", diags);
 }
 
-Result<LoadedKernel> Gpu::load(std::span<const uint8_t> cubin, const std::string& symbol, uint32_t shared_bytes, Diagnostics& diags) const {
+Result<LoadedKernel> Gpu::load(std::span<const uint8_t> cubin, const std::string& symbol, uint32_t shared_bytes, Diagnostics& diags, const char* what) const {
   ModuleHandle module = nullptr;
   const DriverStatus status = driver_.module_load(&module, cubin.data());
   if (status == kNoBinaryForGpu || status == kInvalidImage)
-    return diags.error(Code::E0913, Place{}, "the compiled kernel cannot be loaded into " + facts_.name + " (sm_" + std::to_string(facts_.sm) + "): " + driver_.describe(status));
+    return diags.error(Code::E0913, Place{}, std::string(what) + " cannot be loaded into " + facts_.name + " (sm_" + std::to_string(facts_.sm) + "): " + driver_.describe(status));
   if (!driver_.check(status, "cuModuleLoadData", diags)) return Failed;
   LoadedKernel kernel;
   kernel.gpu_ = this;
   kernel.module_ = module;
   const DriverStatus found = driver_.module_function(&kernel.function_, kernel.module_, symbol.c_str());
-  if (found == kNotFound) return diags.error(Code::E0913, Place{}, "the compiled module has no kernel '" + symbol + "'");
+  if (found == kNotFound) return diags.error(Code::E0913, Place{}, std::string(what) + " has no kernel '" + symbol + "'");
   if (!driver_.check(found, "cuModuleGetFunction", diags)) return Failed;
   const auto attribute = [&](FunctionAttribute a) {
     int value = 0;

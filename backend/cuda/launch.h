@@ -145,7 +145,8 @@ class Gpu {
   [[nodiscard]] Status fill(const DeviceMemory& to, uint8_t value, Diagnostics& diags) const;
 
   /// Loads a cubin. `shared_bytes`: dynamic shared memory that its launches will use.
-  [[nodiscard]] Result<LoadedKernel> load(std::span<const uint8_t> cubin, const std::string& symbol, uint32_t shared_bytes, Diagnostics& diags) const;
+  [[nodiscard]] Result<LoadedKernel> load(std::span<const uint8_t> cubin, const std::string& symbol, uint32_t shared_bytes, Diagnostics& diags,
+                                          const char* what = "the compiled kernel") const;
 
   /// What a grid must fit in: x below 2^31, y and z below 65,536. @error E0808
   [[nodiscard]] Status check_grid(const std::array<uint32_t, 3>& grid, Diagnostics& diags) const;

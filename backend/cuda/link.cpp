@@ -34,6 +34,13 @@ namespace {
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name) : fd_(::memfd_create(name, MFD_CLOEXEC)) {}
+  /// One that does not grow beyond `most` bytes: writing fails then. What was written is what ends at the descriptor's position.
+  MemoryFile(const char* name, off_t most) : fd_(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    if (fd_ >= 0 && (::ftruncate(fd_, most) != 0 || ::fcntl(fd_, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0)) {
+      ::close(fd_);
+      fd_ = -1;
+    }
+  }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   ~MemoryFile() {
@@ -53,7 +60,11 @@ class MemoryFile {
   [[nodiscard]] bool read(Bytes& to) const {
     struct stat status {};
     if (::fstat(fd_, &status) != 0 || status.st_size < 0) return false;
-    to.resize(static_cast<size_t>(status.st_size));
+    return read(to, static_cast<size_t>(status.st_size));
+  }
+  template <class Bytes>
+  [[nodiscard]] bool read(Bytes& to, size_t bytes) const {
+    to.resize(bytes);
     for (size_t done = 0; done < to.size();) {
       const ssize_t n = ::pread(fd_, to.data() + done, to.size() - done, static_cast<off_t>(done));
       if (n < 0 && errno == EINTR) continue;
@@ -158,24 +169,169 @@ void write_memory(const std::string& file, const std::string& version) {
   if (std::fclose(out) != 0 || !good || ::rename(unfinished.c_str(), file.c_str()) != 0) (void)::unlink(unfinished.c_str());
 }
 
+constexpr size_t kMostSaid = 1000;  // of the words of a program that is none of NVIDIA's, in a message
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g s", seconds);
+  return text;
+}
+
+/// 83 of ".version 8.3"; 0 where there is no such line.
+unsigned ptx_version(const std::string& ptx) {
+  const size_t at = ptx.find(".version ");
+  if (at == std::string::npos) return 0;
+  char* end = nullptr;
+  const unsigned long major = std::strtoul(ptx.c_str() + at + 9, &end, 10), minor = *end == '.' ? std::strtoul(end + 1, nullptr, 10) : 0;
+  return major < 100 && minor < 10 ? static_cast<unsigned>(major * 10 + minor) : 0;
+}
+
+std::string version_text(unsigned ptx) { return std::to_string(ptx / 10) + "." + std::to_string(ptx % 10); }
+
+/// What a program writes to both its outputs, of bounded size: writing more fails.
+class ToolOutput : public MemoryFile {
+ public:
+  ToolOutput() : MemoryFile("output", kMost) {}
+  [[nodiscard]] bool read(std::string& to) const {
+    const off_t written = ::lseek(fd(), 0, SEEK_CUR);  // the program's descriptors share the position
+    return MemoryFile::read(to, static_cast<size_t>(std::clamp<off_t>(written, 0, kMost)));
+  }
+
+ private:
+  static constexpr off_t kMost = 1 << 24;
+};
+
+/// Starts a program as run_tool() describes; it writes to `said`. -1 and an error number if it does not start.
+pid_t start_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, const ToolOutput& said, uint64_t memory_bytes, int& error) {
+  // The limit must stand before the program begins, so that a shell sets it and becomes the program.
+  const std::string kibibytes = std::to_string(memory_bytes >> 10), program = memory_bytes != 0 ? "/bin/sh" : path;
+  std::vector<char*> argv;
+  if (memory_bytes != 0)
+    for (const char* word : {"sh", "-c", "ulimit -v \"$0\" && exec \"$@\"", kibibytes.c_str()}) argv.push_back(const_cast<char*>(word));
+  argv.push_back(const_cast<char*>(path.c_str()));
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  // Copies above all targets, so that no dup2() overwrites a descriptor that a later one needs.
+  std::vector<int> copies;
+  error = 0;
+  for (const int fd : descriptors) {
+    copies.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, 64));
+    if (copies.back() < 0) error = errno;
+  }
+  const int said_copy = ::fcntl(said.fd(), F_DUPFD_CLOEXEC, 64);
+  if (said_copy < 0) error = errno;
+  pid_t child = -1;
+  if (!error) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, said_copy, 1);
+    posix_spawn_file_actions_adddup2(&actions, said_copy, 2);
+    for (size_t i = 0; i < copies.size(); ++i) posix_spawn_file_actions_adddup2(&actions, copies[i], static_cast<int>(3 + i));
+    // ptxas touches megabytes of fresh memory; in large pages that takes a tenth of its time less.
+    std::vector<char*> environment;
+    for (char** e = environ; *e; ++e) environment.push_back(*e);
+    std::string tunables = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
+    if (memory_bytes == 0 && !variable("GLIBC_TUNABLES")) environment.push_back(tunables.data());
+    environment.push_back(nullptr);
+    error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environment.data());
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  for (const int fd : copies)
+    if (fd >= 0) ::close(fd);
+  if (said_copy >= 0) ::close(said_copy);
+  return error ? -1 : child;
+}
+
+int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+/// Takes its text from descriptor 3 and writes the cubin to descriptor 4.
+std::vector<std::string> ptxas_arguments(const LinkRequest& request) {
+  std::vector<std::string> arguments = {"-arch=" + request.target, "-O" + std::to_string(request.opt_level)};
+  if (request.lineinfo) arguments.push_back("-lineinfo");
+  if (request.verbose) arguments.push_back("-v");
+  arguments.insert(arguments.end(), {"/proc/self/fd/3", "-o", "/proc/self/fd/4"});
+  return arguments;
+}
+
+/// ptxas that reads its text from a pipe, so that its start lies beside the work that makes the text.
+class BegunPtxas final : public Begun {
+ public:
+  BegunPtxas(const std::string& path, const LinkRequest& request) : out_("kernel.cubin") {
+    int error = 0;
+    if (out_.fd() < 0 || said_.fd() < 0 || ::pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    // The program waits for its text, this process never waits for the program to take it.
+    if (::fcntl(ends_[0], F_SETFL, 0) == 0) child_ = start_tool(path, ptxas_arguments(request), {ends_[0], out_.fd()}, said_, request.memory_bytes, error);
+  }
+  BegunPtxas(const BegunPtxas&) = delete;
+  BegunPtxas& operator=(const BegunPtxas&) = delete;
+  ~BegunPtxas() override {
+    close_ends();
+    if (child_ < 0) return;
+    (void)::kill(child_, SIGKILL);
+    int status = 0;
+    (void)wait_for(child_, 0, status);
+  }
+  [[nodiscard]] bool runs() const { return child_ >= 0; }
+
+  /// Its exit status, or kTimedOut; -1 if it cannot be given this text, or has failed for lack of a file.
+  int finish(const LinkRequest& request, std::string& output, std::vector<uint8_t>& cubin) {
+    // The reading end is still open here, so that a program that has ended makes no signal of this.
+    const bool fits = request.ptx.size() <= kPipeBytes || ::fcntl(ends_[1], F_SETPIPE_SZ, static_cast<int>(std::min<size_t>(request.ptx.size(), INT_MAX))) >= 0;
+    if (!fits || ::write(ends_[1], request.ptx.data(), request.ptx.size()) != static_cast<ssize_t>(request.ptx.size())) return -1;
+    close_ends();
+    int status = 0;
+    const bool in_time = wait_for(child_, request.seconds, status);
+    child_ = -1;
+    if (!in_time) return kTimedOut;
+    if (!said_.read(output) || !out_.read(cubin)) return -1;
+    return exit_status(status);
+  }
+
+ private:
+  static constexpr size_t kPipeBytes = 65536;  // of a new pipe
+  void close_ends() {
+    for (int& end : ends_) {
+      if (end >= 0) ::close(end);
+      end = -1;
+    }
+  }
+  const MemoryFile out_;
+  const ToolOutput said_;
+  int ends_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
 class Ptxas : public Linker {
  public:
   Ptxas(std::string path, std::string version) : path_(std::move(path)), version_(std::move(version)) {}
   [[nodiscard]] const std::string& version() const override { return version_; }
 
-  [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const override {
-    const MemoryFile in("kernel.ptx"), out("kernel.cubin");
-    if (in.fd() < 0 || out.fd() < 0 || !in.write(request.ptx))
-      return diags.error(Code::E0903, Place{}, "no memory for the files of ptxas: " + std::generic_category().message(errno));
-    std::vector<std::string> arguments = {"-arch=" + request.target, "-O" + std::to_string(request.opt_level)};
-    if (request.lineinfo) arguments.push_back("-lineinfo");
-    if (request.verbose) arguments.push_back("-v");
-    arguments.insert(arguments.end(), {"/proc/self/fd/3", "-o", "/proc/self/fd/4"});
-    std::string output;
-    const int status = run_tool(path_, arguments, {in.fd(), out.fd()}, output, request.seconds, request.memory_bytes);
+  [[nodiscard]] std::unique_ptr<Begun> begin(const LinkRequest& request) const override {
+    if (request.lineinfo) return nullptr;  // it reads the text twice then, the second time to copy it into the cubin
+    auto begun = std::make_unique<BegunPtxas>(path_, request);
+    if (!begun->runs()) return nullptr;
+    return begun;
+  }
+
+  [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags, std::unique_ptr<Begun> begun) const override {
+    if (const unsigned needed = ptx_version(request.ptx), most = ptx_of_assembler(version_); most != 0 && needed > most)
+      return diags.error(Code::E0915, Place{}, "code for " + request.target + " is PTX " + version_text(needed) + "; " + version_ + " (" + path_ + ") takes PTX up to " + version_text(most),
+                         "install a newer one (pip install nvidia-cuda-nvcc), or name it by TILEVM_PTXAS; TILEVM_PTXAS=driver takes the driver's linker");
     Linked linked;
+    std::string output;
+    int status = -1;
+    if (auto* waiting = dynamic_cast<BegunPtxas*>(begun.get())) status = waiting->finish(request, output, linked.cubin);
+    // What fails is assembled again from a file, and what is said of that counts.
+    if (status != 0 && status != kTimedOut) {
+      const MemoryFile in("kernel.ptx"), out("kernel.cubin");
+      if (in.fd() < 0 || out.fd() < 0 || !in.write(request.ptx))
+        return diags.error(Code::E0903, Place{}, "no memory for the files of ptxas: " + std::generic_category().message(errno));
+      status = run_tool(path_, ptxas_arguments(request), {in.fd(), out.fd()}, output, request.seconds, request.memory_bytes);
+      if (status == 0 && !out.read(linked.cubin)) linked.cubin.clear();
+    }
     if (status == kTimedOut)
-      return diags.error({Code::L0106, Place{}, path_ + " takes longer than " + std::to_string(request.seconds) + " s for " + request.name, {}, "raise --compile-time-limit, or use -O1", "CompileTime"});
+      return diags.error({Code::L0106, Place{}, path_ + " takes longer than " + seconds_text(request.seconds) + " for " + request.name, {}, "raise --compile-time-limit, or use -O1", "CompileTime"});
     // What ptxas does without memory differs from place to place, so with a limit all ends that are no rejection count as that.
     if (request.memory_bytes != 0 && status != 0 && output.find("error   :") == std::string::npos)
       return diags.error({Code::L0103, Place{}, path_ + " takes more memory than the limit of " + std::to_string(request.memory_bytes) + " bytes for " + request.name, {}, "raise --compile-max-memory, or use -O1", "CompileMemory"});
@@ -184,10 +340,10 @@ class Ptxas : public Linker {
     lift_messages(output, request, status != 0, linked, diags);
     if (status != 0) {
       if (diags.error_count() == before)
-        (void)diags.error(Code::E0915, Place{}, path_ + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output));
+        (void)diags.error(Code::E0915, Place{}, path_ + " ended with status " + std::to_string(status) + (output.empty() ? "" : ": " + output.substr(0, kMostSaid)));
       return Failed;
     }
-    if (!out.read(linked.cubin) || linked.cubin.size() < 4 || std::memcmp(linked.cubin.data(), "\177ELF", 4) != 0)
+    if (linked.cubin.size() < 4 || std::memcmp(linked.cubin.data(), "\177ELF", 4) != 0)
       return diags.error(Code::E0915, Place{}, path_ + " reports success but wrote no cubin", "check that /proc is mounted");
     return linked;
   }
@@ -204,17 +360,11 @@ class DriverLinker : public Linker {
   }
   [[nodiscard]] const std::string& version() const override { return version_; }
 
-  [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags) const override {
-    if (const size_t at = request.ptx.find(".version "); at != std::string::npos) {
-      char* end = nullptr;
-      const unsigned long major = std::strtoul(request.ptx.c_str() + at + 9, &end, 10), minor = *end == '.' ? std::strtoul(end + 1, nullptr, 10) : 0;
-      const unsigned most = highest_ptx_version(driver_.version());
-      if (major < 100 && minor < 10 && major * 10 + minor > most) {
-        const int needed = driver_for_ptx(static_cast<unsigned>(major * 10 + minor));
-        return diags.error(Code::E0911, Place{}, "code for " + request.target + " is PTX " + std::to_string(major) + "." + std::to_string(minor) + "; the driver for CUDA " + driver_.version_text() +
-                                                     " takes PTX up to " + std::to_string(most / 10) + "." + std::to_string(most % 10),
-                           "update NVIDIA's driver to one for CUDA " + std::to_string(needed / 1000) + "." + std::to_string(needed % 1000 / 10) + ", or install ptxas (pip install nvidia-cuda-nvcc)");
-      }
+  [[nodiscard]] Result<Linked> link(const LinkRequest& request, Diagnostics& diags, std::unique_ptr<Begun>) const override {
+    if (const unsigned needed = ptx_version(request.ptx), most = highest_ptx_version(driver_.version()); needed > most) {
+      const int driver = driver_for_ptx(needed);
+      return diags.error(Code::E0911, Place{}, "code for " + request.target + " is PTX " + version_text(needed) + "; the driver for CUDA " + driver_.version_text() + " takes PTX up to " + version_text(most),
+                         "update NVIDIA's driver to one for CUDA " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10) + ", or install ptxas (pip install nvidia-cuda-nvcc)");
     }
     std::vector<char> info(1 << 16), errors(1 << 16);
     std::vector<JitOption> options;
@@ -299,56 +449,21 @@ bool wait_for(int child, double seconds, int& status) {
 
 int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output, double seconds, uint64_t memory_bytes) {
   output.clear();
-  const MemoryFile said("output");
+  const ToolOutput said;
   if (said.fd() < 0) {
     output = std::generic_category().message(errno);
     return -1;
   }
-  // The limit must stand before the program begins, so that a shell sets it and becomes the program.
-  const std::string kibibytes = std::to_string(memory_bytes >> 10), program = memory_bytes != 0 ? "/bin/sh" : path;
-  std::vector<char*> argv;
-  if (memory_bytes != 0)
-    for (const char* word : {"sh", "-c", "ulimit -v \"$0\" && exec \"$@\"", kibibytes.c_str()}) argv.push_back(const_cast<char*>(word));
-  argv.push_back(const_cast<char*>(path.c_str()));
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  // Copies above all targets, so that no dup2() overwrites a descriptor that a later one needs.
-  std::vector<int> copies;
   int error = 0;
-  for (const int fd : descriptors) {
-    copies.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, 64));
-    if (copies.back() < 0) error = errno;
-  }
-  const int said_copy = ::fcntl(said.fd(), F_DUPFD_CLOEXEC, 64);
-  if (said_copy < 0) error = errno;
-  pid_t child = -1;
-  if (!error) {
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, said_copy, 1);
-    posix_spawn_file_actions_adddup2(&actions, said_copy, 2);
-    for (size_t i = 0; i < copies.size(); ++i) posix_spawn_file_actions_adddup2(&actions, copies[i], static_cast<int>(3 + i));
-    // ptxas touches megabytes of fresh memory; in large pages that takes a tenth of its time less.
-    std::vector<char*> environment;
-    for (char** e = environ; *e; ++e) environment.push_back(*e);
-    std::string tunables = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
-    if (memory_bytes == 0 && !variable("GLIBC_TUNABLES")) environment.push_back(tunables.data());
-    environment.push_back(nullptr);
-    error = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environment.data());
-    posix_spawn_file_actions_destroy(&actions);
-  }
-  for (const int fd : copies)
-    if (fd >= 0) ::close(fd);
-  if (said_copy >= 0) ::close(said_copy);
-  if (error) {
+  const pid_t child = start_tool(path, arguments, descriptors, said, memory_bytes, error);
+  if (child < 0) {
     output = std::generic_category().message(error);
     return -1;
   }
   int status = 0;
   if (!wait_for(child, seconds, status)) return kTimedOut;
   (void)said.read(output);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return exit_status(status);
 }
 
 Result<std::string> find_cuda_program(const char* name, const char* variable_name, Diagnostics& diags) {
@@ -365,15 +480,21 @@ Result<std::string> find_ptxas(Diagnostics& diags) {
   return find_cuda_program("ptxas", "TILEVM_PTXAS", diags);
 }
 
-Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory, bool ask) {
+unsigned ptx_of_assembler(const std::string& version) {
+  int major = 0, minor = 0;
+  return std::sscanf(version.c_str(), "ptxas V%d.%d", &major, &minor) == 2 && major < 1000 ? highest_ptx_version(major * 1000 + minor * 10) : 0;
+}
+
+Result<std::unique_ptr<Linker>> make_ptxas(const std::string& path, Diagnostics& diags, const std::string& memory, bool ask, double seconds) {
   const std::string remembered = memory_file(path, memory);
   if (std::string version = read_memory(remembered); !version.empty()) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, std::move(version)));
   if (!ask) return std::unique_ptr<Linker>(std::make_unique<Ptxas>(path, "ptxas"));
   std::string output;
-  const int status = run_tool(path, {"--version"}, {}, output);
+  const int status = run_tool(path, {"--version"}, {}, output, seconds);
+  if (status == kTimedOut) return diags.error(Code::E0915, Place{}, path + " does not tell its version in " + seconds_text(seconds), "TILEVM_PTXAS names another one");
   // "Cuda compilation tools, release 13.0, V13.0.88"
   const size_t at = output.rfind(", V");
-  if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output));
+  if (status != 0 || at == std::string::npos) return diags.error(Code::E0915, Place{}, path + " does not tell its version" + (output.empty() ? "" : ": " + output.substr(0, kMostSaid)));
   const size_t end = output.find_first_not_of("0123456789.", at + 3);
   const std::string version = "ptxas " + output.substr(at + 2, end == std::string::npos ? end : end - at - 2);
   write_memory(remembered, version);

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -105,9 +106,23 @@ bool runs_on(const std::string& target, unsigned sm) {
 }
 
 Result<cuda::CacheKey> kernel_key(const ValidModule& module, const Function& entry, const CompileOptions& options, const std::string& linker, Diagnostics& diags) {
-  const auto bytes = encode_tilebc(*module, diags);
+  // Without what no code depends on, so that the forms of a program share it. Lines of a text are positions in it.
+  Module bare = *module;
+  bare.name = bare.producer = kNone;
+  for (Function& f : bare.functions) {
+    f.value_names.clear();
+    if (options.lineinfo) continue;
+    f.loc = kUnknownLoc;
+    for (Inst& i : f.insts) i.loc = kUnknownLoc;
+  }
+  const auto bytes = encode_tilebc(bare, diags);
   if (!bytes) return Failed;
   std::string words = "O" + std::to_string(options.opt_level) + (options.lineinfo ? " lineinfo" : "");
+  if (options.lineinfo) {
+    std::string lines = bare.file;
+    if (bare.source) (lines += '\0' + bare.source->name() + '\0') += bare.source->text();
+    words += " " + cuda::hash_text(cuda::hash128({reinterpret_cast<const uint8_t*>(lines.data()), lines.size()}));
+  }
   for (const auto& [name, value] : options.plan) words += " " + name + "=" + value;
   cuda::CacheKey key;
   key.device_kind = options.target;
@@ -124,14 +139,18 @@ Result<BuiltKernel> build_kernel(const ValidModule& module, const Function& entr
   built.target = options.compile.target;
   const auto make = [&]() -> Result<cuda::CachedKernel> {
     const auto begin = std::chrono::steady_clock::now();
-    auto compiled = compile_guarded(module, entry, options.compile, options.limits, diags);
-    if (!compiled) return Failed;
     const auto request = [&](const CompiledKernel& kernel) {
       return cuda::LinkRequest{kernel.entry, kernel.ptx, options.compile.target, options.compile.opt_level, options.compile.lineinfo, options.verbose, options.limits.seconds, options.limits.memory_bytes};
     };
+    std::unique_ptr<cuda::Begun> begun;
+    auto compiled = compile_guarded(module, entry, options.compile, options.limits, diags, [&] { begun = linker.begin(request({})); });
+    if (!compiled) return Failed;
     Diagnostics said;
-    auto linked = linker.link(request(*compiled), said);
-    if (!linked || has_lines(said)) {
+    auto linked = linker.link(request(*compiled), said, std::move(begun));
+    const auto limit = [](const Diagnostic& d) { return code_info(d.code).cls == FailureClass::Exhausted; };
+    if (std::any_of(said.all().begin(), said.all().end(), limit)) {
+      lift_places(*module, entry, compiled->ptx, Diagnostics(), said);
+    } else if (!linked || has_lines(said)) {
       // Compiled again with the instructions' numbers as lines, so that what the assembler says of a line is said of an operation.
       CompileOptions numbered = options.compile;
       numbered.instruction_lines = true;
@@ -194,16 +213,21 @@ std::string ResourceRemark::text() const {
   return out;
 }
 
-Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags, const std::string& memory, bool ask) {
+Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, const std::string& target, Diagnostics& diags, const std::string& memory, bool ask) {
   const auto path = cuda::find_ptxas(diags);
   if (!path) return Failed;
   if (!path->empty()) {
-    const bool chosen = std::getenv("TILEVM_PTXAS");
+    const char* named = std::getenv("TILEVM_PTXAS");
+    const bool chosen = named && *named;
     auto ptxas = cuda::make_ptxas(*path, diags, memory, ask || (driver && !chosen));
     if (!ptxas) return Failed;
     const std::string& version = (*ptxas)->version();  // "ptxas V13.0.88"
     const int major = std::atoi(version.c_str() + std::min(version.size(), version.find('V') + 1));
-    if (!driver || major <= driver->version() / 1000 || chosen) return ptxas;
+    if (!driver || chosen) return ptxas;
+    const unsigned most = cuda::ptx_of_assembler(version);
+    const auto known = find_target(target);
+    const bool old = most != 0 && known && std::to_string(most / 10) + "." + std::to_string(most % 10) < known->ptx_version;
+    if (major <= driver->version() / 1000 && !old) return ptxas;
   }
   if (driver) return cuda::make_driver_linker(*driver, device_sm);
   return diags.error(Code::E0915, Place{}, "there is no assembler: neither ptxas nor a driver was found",

@@ -58,10 +58,11 @@ struct BuildOptions {
 [[nodiscard]] bool runs_on(const std::string& target, unsigned sm);
 
 /// ptxas where it is found; else the driver's linker if `driver` is not null, whose context must be current. ptxas of a newer major
-/// version than the driver's makes cubins that it does not load, so the driver's linker is taken then.
+/// version than the driver's makes cubins that it does not load, and one that is older than `target` does not know it, so the driver's linker is taken then.
 /// @param memory, ask  as for make_ptxas(); beside a driver, ptxas that nothing but the search chose is asked anyway
 /// @error E0915 there is neither
-[[nodiscard]] Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, Diagnostics& diags, const std::string& memory = {}, bool ask = true);
+[[nodiscard]] Result<std::unique_ptr<cuda::Linker>> choose_linker(const cuda::Driver* driver, unsigned device_sm, const std::string& target, Diagnostics& diags, const std::string& memory = {},
+                                                                  bool ask = true);
 
 /// Names this build of the program: version, commit and the linker's build id, so that a cache never answers for another compiler.
 [[nodiscard]] const std::string& compiler_identity();

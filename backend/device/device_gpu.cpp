@@ -355,7 +355,7 @@ Result<BenchResult> GpuDeviceImpl::bench(const Function& entry, const LaunchGrid
   const auto peer_params = with_peer ? natural(args, peer_buffers) : std::vector<LaunchParam>();
   cuda::LoadedKernel peer;
   if (with_peer) {
-    auto loaded = gpu_->load(options.peer_cubin, options.peer_entry, 0, diags);
+    auto loaded = gpu_->load(options.peer_cubin, options.peer_entry, 0, diags, "the peer's cubin");
     if (!loaded) return Failed;
     peer = *std::move(loaded);
   }
@@ -486,7 +486,7 @@ Result<std::unique_ptr<GpuDevice>> make_gpu_device(std::shared_ptr<const ValidMo
   if (!runs_on(target, facts.sm))
     return diags.error(Code::E0808, Place{}, facts.name + " does not run code for " + target, "leave --target out, or write it together with --emit only");
   cuda::Cache cache = cuda::Cache::standard(diags);
-  auto linker = choose_linker(&(*gpu)->driver(), facts.sm, diags, options.build.cache ? cache.root() : std::string());
+  auto linker = choose_linker(&(*gpu)->driver(), facts.sm, target, diags, options.build.cache ? cache.root() : std::string());
   if (!linker) return Failed;
   phases.end("assembler");
   auto device = std::make_unique<GpuDeviceImpl>(std::move(module), std::move(options), *gpu, *std::move(linker), std::move(cache), std::move(phases));

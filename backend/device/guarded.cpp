@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,14 +98,14 @@ struct LikeCompiledKernel {
   bool linear_grid, loops;
   std::vector<int> maps, remarks;
 };
-static_assert(sizeof(CompiledKernel) == sizeof(LikeCompiledKernel) && sizeof(TensorMapSpec) == sizeof(LikeTensorMapSpec) && sizeof(Remark) == 8 + 2 * sizeof(std::string));
+static_assert(sizeof(CompiledKernel) == sizeof(LikeCompiledKernel) && sizeof(TensorMapSpec) == sizeof(LikeTensorMapSpec) && sizeof(Remark) == 16 + 2 * sizeof(std::string));
 
 void write(Writer& w, const CompiledKernel& k) {
   w.add(k.entry), w.add(k.ptx), w.add(k.llvm), w.add(k.plan), w.add(k.target), w.add(k.threads), w.add(k.shared_bytes), w.add(k.cluster), w.add(k.local_bytes_per_block), w.add(k.linear_grid), w.add(k.loops);
   w.add(uint64_t{k.maps.size()});
   for (const TensorMapSpec& m : k.maps) w.add(m.base), w.add(m.element), w.add(m.dims), w.add(m.strides), w.add(m.box), w.add(m.swizzle), w.add(m.round_tf32);
   w.add(uint64_t{k.remarks.size()});
-  for (const Remark& r : k.remarks) w.add(r.inst), w.add(r.what), w.add(r.why);
+  for (const Remark& r : k.remarks) w.add(r.inst), w.add(r.what), w.add(r.why), w.add(r.stages);
 }
 
 void read(Reader& r, CompiledKernel& k) {
@@ -118,7 +119,7 @@ void read(Reader& r, CompiledKernel& k) {
   r.get(n);
   for (; n > 0 && r.good() && n <= (uint64_t{1} << 24); --n) {
     Remark& x = k.remarks.emplace_back();
-    r.get(x.inst), r.get(x.what), r.get(x.why);
+    r.get(x.inst), r.get(x.what), r.get(x.why), r.get(x.stages);
   }
 }
 
@@ -166,6 +167,9 @@ void limit_memory(uint64_t more) {
 [[noreturn]] void child(int file, pid_t parent, const ValidModule& module, const Function& entry, const CompileOptions& options, const CompileLimits& limits) {
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
+  // Pipes of this program's other threads end for their readers when all copies are closed. Kernels before 5.9 close nothing here.
+  if (file > 3) (void)::syscall(SYS_close_range, 3u, static_cast<unsigned>(file - 1), 0u);
+  (void)::syscall(SYS_close_range, static_cast<unsigned>(file + 1), ~0u, 0u);
   const rlimit no_core{0, 0};
   (void)::setrlimit(RLIMIT_CORE, &no_core);
   for (const int s : {SIGINT, SIGTERM, SIGALRM}) ::signal(s, SIG_DFL);
@@ -202,7 +206,7 @@ std::string contents(int file) {
 
 }  // namespace
 
-Result<CompiledKernel> compile_guarded(const ValidModule& module, const Function& entry, const CompileOptions& options, const CompileLimits& limits, Diagnostics& diags) {
+Result<CompiledKernel> compile_guarded(const ValidModule& module, const Function& entry, const CompileOptions& options, const CompileLimits& limits, Diagnostics& diags, const std::function<void()>& meanwhile) {
   const int file = ::memfd_create("compiled", MFD_CLOEXEC);
   const pid_t parent = ::getpid();
   const pid_t id = file < 0 ? -1 : ::fork();
@@ -211,6 +215,7 @@ Result<CompiledKernel> compile_guarded(const ValidModule& module, const Function
     if (file >= 0) ::close(file);
     return compile_ptx(module, entry, options, diags);
   }
+  if (meanwhile) meanwhile();
   int status = 0;
   const bool in_time = cuda::wait_for(id, limits.seconds, status);
   const std::string bytes = contents(file);

@@ -82,7 +82,7 @@ struct EmulateOptions {
   std::function<std::string(Code, InstId)>
       trap_text;                             ///< words for a trap of the kernel itself; default: the code's meaning
   std::array<uint32_t, 3> shown_grid = {0, 0, 0};  ///< grid in which reports name blocks by number; zeros: that of the launch
-  const std::atomic<bool>* cancel = nullptr; ///< set to true to stop early
+  const std::atomic<bool>* cancel = nullptr; ///< set to true to stop early: Failed without an error
   std::function<void(uint64_t done, uint64_t total)> progress;  ///< blocks; called now and then from one of the threads
 };
 

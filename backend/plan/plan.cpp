@@ -69,6 +69,7 @@ class Planner {
     for (const auto& [loop, ring] : plan_.rings) ring_of_[ring.mma] = &ring;
     for (InstId i = 0; i < f_.insts.size(); ++i) unite(i);
     for (InstId i = 0; i < f_.insts.size(); ++i) plan_mma(i);
+    remark_copies();
     for (InstId i = 0; i < f_.insts.size(); ++i) hand_on(i);
     if (options_.choice("together") != "off") find_companions();
     for (InstId i = 0; i < f_.insts.size(); ++i) anchor_view(i);
@@ -226,7 +227,7 @@ class Planner {
         assign(f_.result(i), p.result);
         if (!product->shared_left) assign(operands[0], p.a);
         if (stream.late_product == i) p.name += ", during the next trip";
-        plan_.remarks.push_back({i, p.name, ""});
+        plan_.remarks.push_back({i, p.name, "", stream.stages});
         plan_.mma.emplace(i, std::move(p));
         return;
       }
@@ -248,7 +249,7 @@ class Planner {
         // A tile that is loaded keeps the layout of its load: the fragments' own would make many small accesses.
         if (!loaded(operands[0])) assign(operands[0], p.a);
       }
-      plan_.remarks.push_back({i, p.name, p.why});
+      plan_.remarks.push_back({i, p.name, p.why, ring.stages});
       plan_.mma.emplace(i, std::move(p));
       return;
     }
@@ -328,8 +329,23 @@ class Planner {
     }
     if (const auto it = why_no_ring_.find(i); it != why_no_ring_.end() && p.why.empty()) p.why = (target_.wgmma() ? "no wgmma: " : "no ring: ") + it->second;
     assign(f_.result(i), p.result);
-    plan_.remarks.push_back({i, p.name, p.why});
+    plan_.remarks.push_back({i, p.name, p.why, ring_at != ring_of_.end() ? ring_at->second->stages : 0});
     plan_.mma.emplace(i, std::move(p));
+  }
+
+  /// Of the loads that fill stages; the others' remarks come from their lowering.
+  void remark_copies() {
+    const auto remark = [this](const RingPlan::Operand& o, unsigned stages, bool copies) {
+      if (o.load == kNone) return;
+      const std::string swizzle = o.swizzle() == 0 ? "" : ", swizzled by " + std::to_string(o.row_bytes) + " bytes";
+      plan_.remarks.push_back({o.load, copies ? "cp.async of 16 bytes, or fewer where addresses are no multiples of that" : "bulk tensor copies" + swizzle, "", stages});
+    };
+    for (const auto& [loop, ring] : plan_.rings) {
+      if (!ring.a_registers) remark(ring.a, ring.stages, ring.copies);
+      remark(ring.b, ring.stages, ring.copies);
+    }
+    for (const auto& [loop, stream] : plan_.streams)
+      for (const RingPlan::Operand& o : stream.loads) remark(o, stream.stages, false);
   }
 
   /// Whether a tile is as a load left it, or reshaped.

@@ -72,12 +72,15 @@ std::unique_ptr<llvm::TargetMachine> ptx_machine(const Target& target, unsigned 
       found->createTargetMachine(triple, target.llvm_cpu, ptx_feature(target.ptx_version), options, llvm::Reloc::PIC_, std::nullopt, level));
 }
 
-/// Leaves out passes of LLVM's own sequence whose only effect on kernels is the time they take: one for calls through pointers, and InstCombine in
-/// the last part of the sequence, where the vectorisers would have left it something to do.
+/// Leaves out passes of LLVM's own sequence whose only effect on kernels is the time they take: those for calls, global variables and branches that
+/// kernels do not have, and in the last part of the sequence those for what the vectorisers would have left them to do.
 void leave_out_idle_passes(llvm::PassInstrumentationCallbacks& callbacks) {
   callbacks.registerShouldRunOptionalPassCallback([last_part = false](llvm::StringRef name, const llvm::Any&) mutable {
+    static constexpr std::string_view kIdle[] = {"CalledValuePropagationPass", "GlobalOptPass", "PostOrderFunctionAttrsPass", "ConstraintEliminationPass", "ADCEPass", "MemCpyOptPass", "RecomputeGlobalsAAPass", "TailCallElimPass"};
+    static constexpr std::string_view kIdleInTheEnd[] = {"InstCombinePass", "InstSimplifyPass", "LoopDeletionPass"};
+    const auto among = [&](const auto& names) { return std::find(std::begin(names), std::end(names), std::string_view(name)) != std::end(names); };
     last_part = last_part || name == "Float2IntPass";  // the first of that part
-    return !(name == "CalledValuePropagationPass" || (last_part && name == "InstCombinePass"));
+    return !among(kIdle) && !(last_part && among(kIdleInTheEnd));
   });
 }
 
@@ -233,10 +236,13 @@ struct Lowered {
   CompiledKernel kernel;
 };
 
-/// One attempt. `excess`: bytes of shared memory that are missing where the kernel needs more than there is; then there is no result
-/// and no error. Nor is there a result if not `apart`: warpgroups that alternate would meet.
-Result<Lowered> attempt(const ValidModule& module, const Function& entry, const Target& target, const CompileOptions& options, llvm::Module& out, uint32_t* excess,
-                        bool* apart, Diagnostics& diags) {
+// Of a kernel's parameters, from PTX 8.1 on; before that kSmallParameterBytes.
+constexpr size_t kMostParameterBytes = 32764, kSmallParameterBytes = 4352;
+
+/// One attempt. `room`: bytes that one operation may take of shared memory, in kernels without rings. `excess`: bytes that are missing where the kernel
+/// needs more than there is; then there is no result and no error. Nor is there a result if not `apart`: warpgroups that alternate would meet.
+Result<Lowered> attempt(const ValidModule& module, const Function& entry, const Target& target, const CompileOptions& options, llvm::Module& out, uint32_t room,
+                        uint32_t* excess, bool* apart, Diagnostics& diags) {
   auto plan = make_plan(*module, entry, target, options, diags);
   if (!plan) return Failed;
   Lowered result{*std::move(plan), {}};
@@ -249,6 +255,8 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   k.cluster = cluster_of(hinted_cluster(*module, entry, target), options, k.remarks);
   device->clusters = k.cluster > 1;
   Lowering lowering(*device, *module, entry, result.plan, diags);
+  if (result.plan.ring_bytes == 0) lowering.room = room;  // kernels with rings lose these first
+  lowering.cramped = room < target.max_shared();
   k.linear_grid = lowering.linear_grid = options.choice("grid") == "linear";
   k.loops = result.plan.loops;
   std::optional<SourceLines> lines;
@@ -269,6 +277,10 @@ Result<Lowered> attempt(const ValidModule& module, const Function& entry, const 
   for (Remark& r : lowering.take_remarks()) k.remarks.push_back(std::move(r));
   *apart = !lowering.alternation_fails();
   if (k.shared_bytes > target.max_shared()) *excess = k.shared_bytes - target.max_shared();
+  if (const size_t bytes = lowering.parameter_bytes(); bytes > kMostParameterBytes)
+    return diags.error(Code::E0808, (*module).place(entry),
+                       "the kernel needs " + std::to_string(bytes) + " bytes of parameters (8 for each of the entry's and each global of the module), a kernel has at most " +
+                           std::to_string(kMostParameterBytes));
   std::string broken;
   llvm::raw_string_ostream os(broken);
   if (llvm::verifyModule(out, &os))
@@ -343,16 +355,21 @@ class HostKernel final : public EmulatedKernel {
 /// rings. `fresh` gives an empty module for every attempt.
 Result<Lowered> lower(const ValidModule& module, const Function& entry, const Target& target, CompileOptions options, const std::function<llvm::Module&()>& fresh,
                       Diagnostics& diags) {
-  for (;;) {
+  for (uint32_t room = target.max_shared();;) {
     uint32_t excess = 0;
     bool apart = true;
-    auto result = attempt(module, entry, target, options, fresh(), &excess, &apart, diags);
+    auto result = attempt(module, entry, target, options, fresh(), room, &excess, &apart, diags);
     if (!result || (excess == 0 && apart)) return result;
     if (!apart) {
       options.plan["alternate"] = "off";
       continue;
     }
     const KernelPlan& plan = result->plan;
+    constexpr uint32_t kLeastRoom = 4096;
+    if (plan.ring_bytes == 0 && room / 2 >= kLeastRoom) {
+      room /= 2;
+      continue;
+    }
     if (plan.ring_bytes == 0)
       return diags.error(Code::E0808, (*module).place(entry),
                          "the kernel needs " + std::to_string(result->kernel.shared_bytes) + " bytes of shared memory, a block of " + target.name + " has " +
@@ -407,7 +424,9 @@ Result<std::string> ptx_text(llvm::Module& code, const Target& target, llvm::Tar
     line(".version", target.ptx_version);
     line(".target", target.ptx_target);
   }
-  // wgmma of signed by unsigned integers is newer than its other forms, which older drivers take as well.
+  // Not for all kernels, since older drivers take the rest: many parameters, wgmma of signed by unsigned integers.
+  const auto many = [](const llvm::Function& f) { return f.hasExternalLinkage() && !f.isDeclaration() && f.arg_size() * 8 > kSmallParameterBytes; };
+  if (target.ptx_version < "8.1" && llvm::any_of(code, many)) line(".version", "8.1");
   const auto has = [&](const char* what) { return ptx.find(what) != std::string::npos; };
   if (target.ptx_version < "8.4" && (has(".s32.s8.u8") || has(".s32.u8.s8")) && has("wgmma.mma_async")) line(".version", "8.4");
   return ptx;

@@ -1,5 +1,6 @@
 // Tiles pass from one layout to another: choice among registers, exchanges between lanes, or shared memory.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -156,6 +157,58 @@ Layout exchanged_layout(Layout l, std::span<const LaneExchange> steps) {
   return l;
 }
 
+std::vector<Lowering::Placed> Lowering::placed(const Values& regs, ElementType e, const Layout& l) {
+  std::vector<Placed> out;
+  Value *mine = owner(l), *start = thread_element(l);
+  for (unsigned r = 0; r < regs.size(); ++r) {
+    bool copy = false;
+    for (size_t k = 0; k < l.reg.size(); ++k) copy = copy || (l.reg[k] == kCopies && r >> k & 1);
+    if (!copy) out.push_back({to_memory(d, e, regs[r]), b.CreateOr(start, i32(l.element_of_register(r))), mine});
+  }
+  return out;
+}
+
+Values Lowering::numbers(const Layout& l) {
+  Values out;
+  Value* start = thread_element(l);
+  for (unsigned r = 0; r < l.registers(); ++r) out.push_back(b.CreateOr(start, i32(l.element_of_register(r))));
+  return out;
+}
+
+Values Lowering::pass(ElementType e, unsigned bits, std::span<const std::vector<Placed>> phases, const Values& wanted) {
+  llvm::Type* word = memory_type(b.getContext(), e);
+  const unsigned bytes = word->getIntegerBitWidth() / 8;
+  unsigned part = bits;
+  while (part > 0 && convert_bytes(part, bytes) > room) --part;
+  Value* base = scratch(convert_bytes(part, bytes));
+  moved_here_ += uint64_t{convert_bytes(part, bytes)} * ((1u << (bits - part)) - 1);
+  const auto place = [&](Value* number) {
+    Value* at = b.CreateMul(b.CreateAnd(number, i32((1 << part) - 1)), i32(bytes));
+    return b.CreateAdd(base, b.CreateAdd(at, b.CreateShl(b.CreateLShr(at, i32(7)), i32(4))));
+  };
+  const auto here = [&](Value* number, Value* n) { return b.CreateICmpEQ(b.CreateLShr(number, i32(part)), n); };
+  std::vector<Var> vars;
+  for (size_t k = 0; k < wanted.size(); ++k) store(vars.emplace_back(var(word)), llvm::ConstantInt::get(word, 0));
+  loop(1u << (bits - part), [&](Value* n) {
+    for (const auto& phase : phases) {
+      barrier();
+      for (const Placed& p : phase) {
+        Value* when = here(p.number, n);
+        d.store_shared({&p.word, 1}, place(p.number), p.when ? b.CreateAnd(when, p.when) : when);
+      }
+    }
+    barrier();
+    // Every place of the part has been written.
+    for (size_t k = 0; k < wanted.size(); ++k) {
+      Value* got = d.load_shared(word, 1, place(wanted[k]))[0];
+      store(vars[k], b.CreateSelect(here(wanted[k], n), got, load(vars[k])));
+    }
+  });
+  Values out;
+  for (const Var& v : vars) out.push_back(from_memory(d, e, load(v)));
+  return out;
+}
+
 Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& from, const Layout& to, unsigned bits) {
   const ConvertKind kind = convert_kind(from, to);
   if (kind == ConvertKind::None) return from_regs;
@@ -170,11 +223,12 @@ Values Lowering::convert(const Values& from_regs, ElementType e, const Layout& f
     }
   llvm::Type* word = memory_type(b.getContext(), e);
   const unsigned bytes = word->getIntegerBitWidth() / 8;
-  const SharedMap map = shared_map(from, to, bits, bytes);
   const uint32_t size = std::max((1u << bits) * bytes, 16u);
+  if (size > room) return pass(e, bits, std::array{placed(from_regs, e, from)}, numbers(to));
+  const SharedMap map = shared_map(from, to, bits, bytes);
   // Warps that keep their elements need not meet the others, if the place is theirs alone.
   const bool within = from.warp == to.warp && std::find(from.warp.begin(), from.warp.end(), kCopies) == from.warp.end();
-  const bool alone = within && (plan.roles || plan.ring_bytes == 0) && !stream_;
+  const bool alone = within && (plan.roles || plan.ring_bytes == 0) && !stream_ && !cramped;
   HopperOps& h = *hopper_ops(d);
   Value* base = alone ? warp_scratch(size, map.columns(from.warp)) : scratch(size);
   alone ? h.warp_sync() : barrier();

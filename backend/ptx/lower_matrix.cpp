@@ -150,6 +150,18 @@ Value* widened(Lowering& x, ElementType e, ElementType acc, bool sign, Value* v)
   return e == to || (e == ElementType::TF32 && to == ElementType::F32) ? v : convert_float(x.d, e, to, v);
 }
 
+/// The elements of part `n` of K, 2^part long, in the order of the operand. K has `k_bits` bits from `k_at` on of an element's number.
+void write_part(Lowering& x, ValueId v, const Staged& to, unsigned k_at, unsigned k_bits, unsigned part, Value* n) {
+  llvm::IRBuilder<>& b = x.b;
+  for (const Lowering::Placed& p : x.placed(x.own(v), to.element, x.layout(v))) {
+    Value* here = b.CreateICmpEQ(b.CreateAnd(b.CreateLShr(p.number, k_at + part), x.i32((1 << (k_bits - part)) - 1)), n);
+    Value* low = b.CreateAnd(p.number, x.i32((1 << (k_at + part)) - 1));
+    Value* high = b.CreateShl(b.CreateLShr(p.number, k_at + k_bits), k_at + part);
+    Value* at = b.CreateAdd(b.CreateAdd(to.base, x.i32(to.at)), to.offset(x, b.CreateOr(high, low)));
+    x.d.store_shared({&p.word, 1}, at, p.when ? b.CreateAnd(here, p.when) : here);
+  }
+}
+
 bool lower_fma(Lowering& x, InstId i) {
   llvm::IRBuilder<>& b = x.b;
   const auto operands = x.f.operands(i);
@@ -159,28 +171,37 @@ bool lower_fma(Lowering& x, InstId i) {
   const ElementType acc_type = x.element(r), e = x.element(operands[0]);
   const bool scaled = operands.size() > 3;
 
+  // As long a part of K at a time as there is room for, all of it if possible. Scales are few.
   std::vector<Staged> staged;
   uint32_t bytes = 0;
-  for (size_t k = 0; k < operands.size(); ++k) {
-    if (k == 2) continue;
-    const ElementType t = x.element(operands[k]);
-    const unsigned size = memory_type(b.getContext(), t)->getIntegerBitWidth() / 8;
-    staged.push_back({t, nullptr, bytes, size});
-    bytes += (convert_bytes(element_bits(x.shape(operands[k])), size) + 127u) & ~127u;
-  }
+  unsigned part = s.k;
+  const uint32_t room = std::min(x.room, x.d.target.max_shared());
+  const auto place = [&] {
+    staged.clear();
+    bytes = 0;
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (k == 2) continue;
+      const ElementType t = x.element(operands[k]);
+      const unsigned size = memory_type(b.getContext(), t)->getIntegerBitWidth() / 8;
+      staged.push_back({t, nullptr, bytes, size});
+      bytes += (convert_bytes(element_bits(x.shape(operands[k])) - (k < 2 ? s.k - part : 0), size) + 127u) & ~127u;
+    }
+  };
+  for (place(); bytes > room && part > 0; place()) --part;
   if (bytes > x.d.target.max_shared())
     return x.unsupported(i, "its operands need " + std::to_string(bytes) + " bytes of shared memory, a block has " + std::to_string(x.d.target.max_shared()));
   // The accumulator first: bringing it into its layout may take the scratch space.
   const Values c = x.get(operands[2], l);
   Value* base = x.scratch(bytes);
+  if (part < s.k) x.remark(i, "fma of parts of " + std::to_string(1u << part) + " of K", "shared memory does not hold all of both operands");
   x.barrier();
   for (size_t k = 0, at = 0; k < operands.size(); ++k) {
     if (k == 2) continue;
     staged[at].base = base;
-    x.write_shared(x.own(operands[k]), staged[at].element, x.layout(operands[k]), base, staged[at].at);
+    if (k > 2 || part == s.k) x.write_shared(x.own(operands[k]), staged[at].element, x.layout(operands[k]), base, staged[at].at);
     ++at;
   }
-  x.barrier();
+  if (part == s.k) x.barrier();
 
   const bool sign_a = e == ElementType::I8 && is_signed(x, i, "signedness_lhs"), sign_b = e == ElementType::I8 && is_signed(x, i, "signedness_rhs");
   llvm::Type* type = acc_type == ElementType::I32 ? b.getInt32Ty() : acc_type == ElementType::F64 ? b.getDoubleTy() : b.getFloatTy();
@@ -192,19 +213,20 @@ bool lower_fma(Lowering& x, InstId i) {
   const int64_t shape[3] = {int64_t{1} << s.batch, int64_t{1} << s.m, int64_t{1} << s.n};
   Value *tb = x.thread_coordinate(l, shape, 0), *tm = x.thread_coordinate(l, shape, 1), *tn = x.thread_coordinate(l, shape, 2);
   // Thread parts of the element numbers; the parts of k and of the registers have other bits, so offsets add up.
-  const auto part = [&](const Staged& t, Value* number) { return b.CreateAdd(b.CreateAdd(t.base, x.i32(t.at)), t.offset(x, number)); };
-  Value* a_base = part(staged[0], b.CreateOr(b.CreateShl(tb, s.m + s.k), b.CreateShl(tm, s.k)));
-  Value* b_base = part(staged[1], b.CreateOr(b.CreateShl(tb, s.k + s.n), tn));
+  const auto begin = [&](const Staged& t, Value* number) { return b.CreateAdd(b.CreateAdd(t.base, x.i32(t.at)), t.offset(x, number)); };
+  Value* a_base = begin(staged[0], b.CreateOr(b.CreateShl(tb, s.m + part), b.CreateShl(tm, part)));
+  Value* b_base = begin(staged[1], b.CreateOr(b.CreateShl(tb, part + s.n), tn));
   unsigned sk = 0, sa_bits = 0;
   Value *as_base = nullptr, *bs_base = nullptr;
   if (scaled) {
     sa_bits = log2_of(x.shape(operands[3]).back());
     sk = s.k - sa_bits;
-    as_base = part(staged[2], b.CreateOr(b.CreateShl(tb, s.m + sa_bits), b.CreateShl(tm, sa_bits)));
-    bs_base = part(staged[3], b.CreateOr(b.CreateShl(tb, sa_bits + s.n), tn));
+    as_base = begin(staged[2], b.CreateOr(b.CreateShl(tb, s.m + sa_bits), b.CreateShl(tm, sa_bits)));
+    bs_base = begin(staged[3], b.CreateOr(b.CreateShl(tb, sa_bits + s.n), tn));
   }
-  x.loop(1u << s.k, [&](Value* k) {
-    Value* ks = scaled ? b.CreateLShr(k, x.i32(sk)) : nullptr;
+  // Of a part, `first` is where it begins in K.
+  const auto multiply = [&](Value* k, Value* first) {
+    Value* ks = scaled ? b.CreateLShr(first ? b.CreateOr(first, k) : k, x.i32(sk)) : nullptr;
     std::map<uint32_t, Value*> rows, columns;
     const auto fetch = [&](const Staged& t, Value* thread_part, Value* k_part, uint32_t reg_number) {
       Value* at = b.CreateAdd(b.CreateAdd(thread_part, t.offset(x, k_part)), x.i32(padded_offset(reg_number * t.bytes)));
@@ -215,13 +237,13 @@ bool lower_fma(Lowering& x, InstId i) {
                      gn = Lowering::register_coordinate(l, shape, 2, reg);
       Value*& row = rows[gb << s.m | gm];
       if (!row) {
-        row = widened(x, e, acc_type, sign_a, fetch(staged[0], a_base, k, gb << (s.m + s.k) | gm << s.k));
+        row = widened(x, e, acc_type, sign_a, fetch(staged[0], a_base, k, gb << (s.m + part) | gm << part));
         if (scaled)
           row = b.CreateFMul(row, convert_float(x.d, staged[2].element, ElementType::F32, fetch(staged[2], as_base, ks, gb << (s.m + sa_bits) | gm << sa_bits)));
       }
       Value*& column = columns[gb << s.n | gn];
       if (!column) {
-        column = widened(x, e, acc_type, sign_b, fetch(staged[1], b_base, b.CreateShl(k, s.n), gb << (s.k + s.n) | gn));
+        column = widened(x, e, acc_type, sign_b, fetch(staged[1], b_base, b.CreateShl(k, s.n), gb << (part + s.n) | gn));
         if (scaled)
           column = b.CreateFMul(column, convert_float(x.d, staged[3].element, ElementType::F32,
                                                       fetch(staged[3], bs_base, b.CreateShl(ks, s.n), gb << (sa_bits + s.n) | gn)));
@@ -229,7 +251,18 @@ bool lower_fma(Lowering& x, InstId i) {
       Value* old = x.load(acc[reg]);
       x.store(acc[reg], acc_type == ElementType::I32 ? b.CreateAdd(old, b.CreateMul(row, column)) : x.d.fma(row, column, old));
     }
-  });
+  };
+  if (part == s.k) {
+    x.loop(1u << s.k, [&](Value* k) { multiply(k, nullptr); });
+  } else {
+    x.loop(1u << (s.k - part), [&](Value* n) {
+      write_part(x, operands[0], staged[0], 0, s.k, part, n);
+      write_part(x, operands[1], staged[1], s.n, s.k, part, n);
+      x.barrier();
+      x.loop(1u << part, [&](Value* k) { multiply(k, b.CreateShl(n, part)); });
+      x.barrier();
+    });
+  }
   Values out;
   for (const auto& v : acc) out.push_back(acc_type == ElementType::F16 ? convert_float(x.d, ElementType::F32, ElementType::F16, x.load(v)) : x.load(v));
   x.set(r, std::move(out));

@@ -1,6 +1,8 @@
 // Loads, stores and atomics of tiles whose addresses are known per register.
 #include "backend/ptx/lower_memory.h"
 
+#include <array>
+
 namespace tile {
 namespace {
 
@@ -11,6 +13,7 @@ Value* mask_of(const Access& a, unsigned r) { return a.mask.empty() ? nullptr : 
 Values from_owner(Lowering& x, const Layout& l, ElementType e, const Values& regs, unsigned bits) {
   if (!x.owner(l)) return regs;
   const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
+  if (convert_bytes(bits, bytes) > x.room) return x.pass(e, bits, std::array{x.placed(regs, e, l)}, x.numbers(l));
   Value* base = x.scratch(convert_bytes(bits, bytes));
   x.barrier();
   x.write_shared(regs, e, l, base, 0);

@@ -121,6 +121,10 @@ bool store_rows(Lowering& x, InstId i) {
   const Layout better = blocked_layout(shape, order, log2_of(16 / bytes), x.plan.warp_bits, l.reg);
   const Values regs = x.convert(x.own(value), e, l, better, element_bits(shape));
   Access a = sums_access(x, *found, x.m.types.element_of(x.m.types.pointee_of(x.f.type(pointers))), shape, inner, better);
+  if (a.run > 0)
+    x.remark(i, "global stores of " + std::to_string(bytes << a.run) + " bytes in full lines");
+  else
+    x.remark(i, "global stores of one element in full lines");
   before_access(x, i, a, false, true);
   store_access(x, better, a, regs);
   return true;
@@ -184,6 +188,8 @@ bool lower_pointer(Lowering& x, InstId i) {
   const auto take_mask = [&](size_t group) {
     if (const ValueId v = f.operand(i, group); v != kNone) a.mask = x.get(v, l);
   };
+  const char* what = op == Opcode::LoadPtrTko ? "global loads" : op == Opcode::StorePtrTko ? "global stores" : "atomic operations";
+  x.remark(i, std::string(what) + " of one element", l.registers() == 1 ? "" : "every element of a tile of pointers has an address of its own");
   switch (op) {
     case Opcode::LoadPtrTko: {
       take_mask(1);

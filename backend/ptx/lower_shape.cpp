@@ -1,4 +1,6 @@
 // Constants, coordinates, reshaping, joining, slicing, packing.
+#include <array>
+
 #include "backend/ptx/lowering.h"
 #include "vm/base/numeric.h"
 
@@ -66,6 +68,14 @@ Value* shared_place(Lowering& x, Value* base, Value* element, unsigned bytes) {
   return x.b.CreateAdd(base, x.b.CreateAdd(at, x.b.CreateShl(x.b.CreateLShr(at, x.i32(7)), x.i32(4))));
 }
 
+/// The elements of a tile by their numbers in a tile of shape `to`, in which they begin at `start`.
+void add_placed(Lowering& x, ValueId v, ElementType e, std::span<const int64_t> to, const Values& start, std::vector<Lowering::Placed>& out) {
+  const Layout& l = x.layout(v);
+  const Values& regs = x.own(v);
+  Value* mine = x.owner(l);
+  for (unsigned k = 0; k < regs.size(); ++k) out.push_back({to_memory(x.d, e, regs[k]), placed(x, l, x.shape(v), to, start, k), mine});
+}
+
 bool lower_cat(Lowering& x, InstId i) {
   const auto operands = x.f.operands(i);
   const ValueId r = x.f.result(i);
@@ -73,6 +83,18 @@ bool lower_cat(Lowering& x, InstId i) {
   const size_t dim = static_cast<size_t>(x.m.int_attr(x.f, i, 0));
   const ElementType e = x.element(r);
   const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
+  if (convert_bytes(element_bits(to), bytes) > x.room) {
+    std::vector<Lowering::Placed> parts;
+    int64_t at = 0;
+    for (const ValueId v : operands) {
+      Values start(to.size(), x.i32(0));
+      start[dim] = x.i32(at);
+      add_placed(x, v, e, to, start, parts);
+      at += x.shape(v)[dim];
+    }
+    x.set(r, x.pass(e, element_bits(to), std::array{std::move(parts)}, x.numbers(x.layout(r))));
+    return true;
+  }
   Value* base = x.scratch(convert_bytes(element_bits(to), bytes));
   x.barrier();
   int64_t before = 0;
@@ -112,11 +134,17 @@ bool lower_extract(Lowering& x, InstId i) {
   const ElementType e = x.element(r);
   const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
   const Values start = slice_start(x, x.f.group(i, 1), x.shape(r), x.shape(s));
+  const Layout& l = x.layout(r);
+  if (convert_bytes(element_bits(x.shape(s)), bytes) > x.room) {
+    Values wanted;
+    for (unsigned k = 0; k < l.registers(); ++k) wanted.push_back(placed(x, l, x.shape(r), x.shape(s), start, k));
+    x.set(r, x.pass(e, element_bits(x.shape(s)), std::array{x.placed(x.own(s), e, x.layout(s))}, wanted));
+    return true;
+  }
   Value* base = x.scratch(convert_bytes(element_bits(x.shape(s)), bytes));
   x.barrier();
   x.write_shared(x.own(s), e, x.layout(s), base, 0);
   x.barrier();
-  const Layout& l = x.layout(r);
   Values out(l.registers());
   for (unsigned k = 0; k < out.size(); ++k)
     out[k] = from_memory(x.d, e, x.d.load_shared(memory_type(x.b.getContext(), e), 1, shared_place(x, base, placed(x, l, x.shape(r), x.shape(s), start, k), bytes))[0]);
@@ -129,6 +157,12 @@ bool lower_insert(Lowering& x, InstId i) {
   const ElementType e = x.element(r);
   const unsigned bytes = memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8;
   const Values start = slice_start(x, x.f.group(i, 2), x.shape(s), x.shape(r));
+  if (convert_bytes(element_bits(x.shape(r)), bytes) > x.room) {
+    std::vector<Lowering::Placed> over;
+    add_placed(x, s, e, x.shape(r), start, over);
+    x.set(r, x.pass(e, element_bits(x.shape(r)), std::array{x.placed(x.own(into), e, x.layout(into)), std::move(over)}, x.numbers(x.layout(r))));
+    return true;
+  }
   Value* base = x.scratch(convert_bytes(element_bits(x.shape(r)), bytes));
   x.barrier();
   x.write_shared(x.own(into), e, x.layout(into), base, 0);
@@ -144,6 +178,43 @@ bool lower_insert(Lowering& x, InstId i) {
   return true;
 }
 
+/// lower_pack() where there is no room for all at once: byte by byte.
+void pack_in_parts(Lowering& x, ValueId s, ValueId r, ElementType e, bool unpack) {
+  llvm::IRBuilder<>& b = x.b;
+  const unsigned width = info(e).bits, size = std::max(1u, memory_type(b.getContext(), e)->getIntegerBitWidth() / 8);
+  const unsigned size_bits = log2_of(size), per_bits = width == 1 ? 3 : width < 8 ? 1 : 0, per = 1u << per_bits;
+  const Layout& lr = x.layout(r);
+  std::vector<Lowering::Placed> bytes;
+  for (const Lowering::Placed& p : x.placed(x.own(s), unpack ? ElementType::I8 : e, x.layout(s)))
+    for (unsigned j = 0; j < (unpack ? 1 : size); ++j)
+      bytes.push_back({b.CreateTrunc(b.CreateLShr(p.word, 8 * j), b.getInt8Ty()), unpack ? p.number : b.CreateOr(b.CreateShl(p.number, size_bits), x.i32(j)), p.when});
+  // For each register of the result: bytes of its element, or elements of its byte.
+  const unsigned together = unpack ? size : per;
+  Values wanted;
+  for (Value* number : x.numbers(lr))
+    for (unsigned j = 0; j < together; ++j)
+      wanted.push_back(unpack && per > 1 ? b.CreateLShr(number, per_bits) : b.CreateOr(b.CreateShl(number, unpack ? size_bits : per_bits), x.i32(j)));
+  const unsigned bits = element_bits(x.shape(s)) + (unpack ? 0 : size_bits);
+  const Values got = x.pass(ElementType::I8, bits, std::array{std::move(bytes)}, wanted);
+  const Values numbers = x.numbers(lr);
+  Values out;
+  for (unsigned k = 0; k < numbers.size(); ++k) {
+    Value* word = nullptr;
+    for (unsigned j = 0; j < together; ++j) {
+      Value* byte = b.CreateZExt(got[k * together + j], b.getIntNTy(std::max(8u, size * 8)));
+      if (!unpack && per > 1) byte = b.CreateAnd(byte, (1u << width) - 1);
+      byte = b.CreateShl(byte, j * (unpack || per == 1 ? 8 : width));
+      word = word ? b.CreateOr(word, byte) : byte;
+    }
+    if (unpack && per > 1) {
+      Value* shift = b.CreateTrunc(b.CreateMul(b.CreateAnd(numbers[k], x.i32(per - 1)), x.i32(width)), b.getInt8Ty());
+      word = b.CreateAnd(b.CreateLShr(word, shift), (1u << width) - 1);
+    }
+    out.push_back(from_memory(x.d, unpack ? e : ElementType::I8, unpack ? word : b.CreateTrunc(word, b.getInt8Ty())));
+  }
+  x.set(r, std::move(out));
+}
+
 /// pack: any tile of rank 1 -> bytes; unpack: the reverse. Elements lie in little-endian order, four-bit ones two in a byte.
 bool lower_pack(Lowering& x, InstId i, bool unpack) {
   const ValueId s = x.f.operands(i)[0], r = x.f.result(i);
@@ -152,6 +223,11 @@ bool lower_pack(Lowering& x, InstId i, bool unpack) {
   llvm::Type* i8 = x.b.getInt8Ty();
   const unsigned n = 1u << element_bits(x.shape(unpack ? r : s));
   const unsigned width = info(e).bits;
+  const unsigned scratch_bytes = width < 8 ? convert_bytes(element_bits(x.shape(s)), 1) : padded_offset(n * (memory_type(x.b.getContext(), e)->getIntegerBitWidth() / 8));
+  if (scratch_bytes > x.room) {
+    pack_in_parts(x, s, r, e, unpack);
+    return true;
+  }
   if (width < 8) {
     // A byte holds 8 / width elements, from the low bits up; in the scratch space each has a byte of its own.
     const unsigned per_bits = width == 1 ? 3 : 1, per = 1u << per_bits;

@@ -215,11 +215,6 @@ Access access_at(Lowering& x, const ViewStart& at, ValueId view, std::span<const
   return a;
 }
 
-/// Addresses, masks and runs in one.
-Access view_access(Lowering& x, InstId i, ValueId view, std::span<const ValueId> indices, const Layout& l) {
-  return access_at(x, view_start(x, i, view, indices), view, indices, l, true);
-}
-
 /// A way to make a weak access: all of them move the same elements.
 struct Way {
   Value* when = nullptr;                     ///< i1, equal in all threads; nullptr: always
@@ -279,8 +274,17 @@ Values padding(Lowering& x, ValueId view, const Layout& l) {
   return Values(l.registers(), constant_bits(x.d, e, padding_bits(e, x.m.types.get(x.f.type(view)).padding)));
 }
 
-void store_view(Lowering& x, const ViewStart& at, ValueId view, std::span<const ValueId> indices, const Layout& l, const Values& regs) {
+/// How wide an access through a view is at best, and why not wider.
+void remark_width(Lowering& x, InstId i, const std::string& what, const ViewStart& at, const Layout& l, unsigned run, std::string why = {}) {
+  if (run == 0 && why.empty()) why = l.registers() == 1 ? "a thread has one element of the tile" : "no dimension of the array has stride one along the registers";
+  x.remark(i, what + (run > 0 ? " of " + std::to_string(at.bytes << run) + " bytes" : " of one element"), std::move(why));
+}
+constexpr char kOneByOne[] = "ordered accesses, and elements of four bits, are moved one by one";
+
+void store_view(Lowering& x, InstId i, const ViewStart& at, ValueId view, std::span<const ValueId> indices, const Layout& l, const Values& regs) {
   const auto ways = find_ways(x, at, view, l);
+  const auto no_bulk = x.plan.why_direct.find(i);
+  remark_width(x, i, "global stores", at, l, ways.front().run, no_bulk == x.plan.why_direct.end() ? "" : "no bulk store: " + no_bulk->second);
   take_way(x, ways, [&](const Way& way) {
     store_access(x, way.layout, access_by(x, way, at, view, indices), way.steps.empty() ? regs : exchange_lanes(x, regs, at.element, way.steps));
   });
@@ -319,7 +323,9 @@ void add_view(Lowering& x, InstId i, ValueId view, ValueId value) {
   ViewStart at = view_start(x, i, view, indices);
   at.pinned = l.registers() >= 32;
   x.order_access(i, true, true);
-  take_way(x, find_ways(x, at, view, l), [&](const Way& way) {
+  const auto ways = find_ways(x, at, view, l);
+  remark_width(x, i, "vector reductions", at, l, ways.front().run);
+  take_way(x, ways, [&](const Way& way) {
     const Access a = access_by(x, way, at, view, indices);
     const Values mine = way.steps.empty() ? regs : exchange_lanes(x, regs, at.element, way.steps);
     add_access(x, way.layout, a, mine);
@@ -347,9 +353,7 @@ Values load_tile(Lowering& x, InstId i) {
     if (!way.steps.empty()) regs = exchange_lanes(x, regs, at.element, way.steps);
     store_carried(x, r, vars, regs);
   });
-  const unsigned run = ways.front().run;
-  if (x.own(r).empty()) x.remark(i, run > 0 ? "global loads of " + std::to_string(at.bytes << run) + " bytes" : "global loads of one element",
-                                run > 0 ? "" : "no dimension of the array has stride one along the registers");
+  remark_width(x, i, "global loads", at, l, ways.front().run);
   const Values loaded = load_carried(x, r, vars);
   return rearrange ? x.convert(loaded, x.element(r), better, x.layout(r), element_bits(x.shape(r))) : loaded;
 }
@@ -379,6 +383,7 @@ bool lower_view(Lowering& x, InstId i) {
       }
       const ViewStart at = view_start(x, i, view, f.group(i, 1));
       const Access a = access_at(x, at, view, f.group(i, 1), l, true);
+      remark_width(x, i, "global loads", at, l, 0, kOneByOne);
       before_access(x, i, a, true, false);
       x.set(r, load_access(x, l, a, padding(x, view, l), element_bits(x.shape(r))));
       after_access(x, a);
@@ -387,7 +392,6 @@ bool lower_view(Lowering& x, InstId i) {
     case Opcode::StoreViewTko: {
       const ValueId tile = f.operand(i, 0), view = f.operand(i, 1);
       if (const auto bulk = x.plan.stores.find(i); bulk != x.plan.stores.end()) return lower_bulk_store(x, i, bulk->second);
-      if (const auto why = x.plan.why_direct.find(i); why != x.plan.why_direct.end()) x.remark(i, "global stores", "no bulk store: " + why->second);
       // A tile whose registers are not neighbours in memory (of a matrix product, say) is rearranged first where shared memory for that is
       // at hand: full lines are worth it.
       const Layout *chosen = &x.layout(tile), better = memory_layout(x, tile, view);
@@ -403,7 +407,7 @@ bool lower_view(Lowering& x, InstId i) {
       at.pinned = l.registers() >= 32;
       if (at.order == MemOrder::Weak && !at.packed) {
         x.order_access(i, false, true);
-        store_view(x, at, view, f.group(i, 2), l, regs);
+        store_view(x, i, at, view, f.group(i, 2), l, regs);
         return true;
       }
       const Access a = access_at(x, at, view, f.group(i, 2), l, true);
@@ -412,6 +416,7 @@ bool lower_view(Lowering& x, InstId i) {
         const bool pairs = !l.reg.empty() && l.reg[0] == static_cast<int>(dim_bits(x.shape(tile))[order[0]]);
         if (!pairs && l.registers() > 1) return x.unsupported(i, "stores of four-bit elements whose neighbours lie in different threads");
       }
+      remark_width(x, i, "global stores", at, l, 0, kOneByOne);
       before_access(x, i, a, false, true);
       store_access(x, l, a, regs);
       after_access(x, a);
@@ -424,7 +429,9 @@ bool lower_view(Lowering& x, InstId i) {
         return true;
       }
       const Layout& l = x.layout(value);
-      const Access a = view_access(x, i, view, f.group(i, 1), l);
+      const ViewStart at = view_start(x, i, view, f.group(i, 1));
+      const Access a = access_at(x, at, view, f.group(i, 1), l, true);
+      remark_width(x, i, "atomic operations", at, l, 0, "only sums of f32, f16 and bf16 are made in runs, from sm_90 on");
       const uint32_t mode = f.attr(i, static_cast<size_t>(attr_index(f.def(i), "mode")));
       before_access(x, i, a, true, true);
       (void)atomic_access(x, l, a, static_cast<RmwOp>(mode), x.own(value), false, element_bits(x.shape(value)));

@@ -46,6 +46,7 @@ bool Lowering::run(const std::string& symbol) {
     place_warp_scratch();
     return true;
   }
+  if (!plan.loops && !before_roles()) return false;
   // Registers of a block that has 168 for each of 384 threads, as the producer leaves them.
   const bool copies = plan.copying_producer();
   constexpr unsigned kProducerRegisters = 40, kConsumerRegisters = 232;
@@ -79,6 +80,33 @@ bool Lowering::run(const std::string& symbol) {
   }
   if (!every_block()) return false;
   place_warp_scratch();
+  return true;
+}
+
+/// What producer and consumers compute alike at the kernel's beginning is computed once for both where it holds a division: assembling a copy of one
+/// takes milliseconds. Elsewhere it would only be held in registers.
+bool Lowering::before_roles() {
+  std::vector<InstId> alike;
+  bool divides = false;
+  const Region& r = f.regions[0];
+  for (InstId i = r.begin; i < r.end; i = f.insts[i].next) {
+    if (!plan.roles->insts[i]) continue;
+    const Opcode op = f.insts[i].op;
+    if (op == Opcode::For || op == Opcode::Loop || op == Opcode::If) break;
+    alike.push_back(i);
+    if (op != Opcode::DivI && op != Opcode::RemI) continue;
+    const InstId by = def_[f.operand(i, 1)];
+    divides = divides || by == kNone || f.insts[by].op != Opcode::Constant;
+  }
+  if (!divides) return true;
+  shared_insts_.assign(f.insts.size(), false);
+  for (const InstId i : alike) {
+    d.site = i;
+    if (locate) locate(i);
+    bool stop = false;
+    if (!instruction(i, &stop)) return false;
+    shared_insts_[i] = true;
+  }
   return true;
 }
 
@@ -188,6 +216,7 @@ bool Lowering::region(const Region& r, bool* ended) {
     d.site = i;
     if (locate) locate(i);
     const Opcode op = f.insts[i].op;
+    if (!shared_insts_.empty() && shared_insts_[i]) continue;
     const bool leaves = op == Opcode::Continue || op == Opcode::Yield || op == Opcode::Return;
     if (producing_ && !leaves && !plan.roles->insts[i]) continue;
     if (std::any_of(plan.left_chains.begin(), plan.left_chains.end(), [&](const auto& c) { return std::find(c.second.begin(), c.second.end(), i) != c.second.end(); })) continue;
@@ -268,7 +297,7 @@ bool Lowering::emit(InstId i, bool* ended) {
 
 bool Lowering::unsupported(InstId i, const std::string& why) {
   (void)diags.error(Code::E0808, m.place(f, i), std::string(f.def(i).name) + " is not supported on " + d.target.name + ": " + why,
-                    f.def(i).name.starts_with("multimem") ? "" : "run it with --cpu");
+                    "run it with --cpu");
   return false;
 }
 
@@ -426,7 +455,11 @@ std::vector<Remark> Lowering::take_remarks() {
     for (const auto& [i, moved] : operations) bytes += moved;
     remarks_.push_back({loop, std::to_string(bytes) + " bytes a trip through scratch space", bytes == 0 ? "" : "where threads exchange tiles whose layouts differ, operands of products, sums over warps"});
   }
-  return std::move(remarks_);
+  // A body that is in the code twice says everything twice.
+  std::vector<Remark> once;
+  for (Remark& r : remarks_)
+    if (std::none_of(once.begin(), once.end(), [&](const Remark& o) { return o.inst == r.inst && o.what == r.what && o.why == r.why; })) once.push_back(std::move(r));
+  return once;
 }
 
 Value* Lowering::scratch(uint32_t bytes) {

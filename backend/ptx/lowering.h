@@ -29,6 +29,7 @@ class Lowering {
   /// Emits the whole kernel. False after an error.
   [[nodiscard]] bool run(const std::string& symbol);
   [[nodiscard]] uint32_t shared_bytes() const { return shared_bytes_; }
+  [[nodiscard]] size_t parameter_bytes() const { return params_.size() * 8; }
   /// Those of the operations, and for each loop how much its body moves through scratch space.
   [[nodiscard]] std::vector<Remark> take_remarks();
 
@@ -107,6 +108,23 @@ class Lowering {
   /// Writes a tile into the scratch space at byte `at` in row-major order with padded rows; no barriers.
   void write_shared(const Values& regs, ElementType e, const Layout& l, Value* base, uint32_t at);
   [[nodiscard]] Values read_shared(ElementType e, const Layout& l, Value* base, uint32_t at);
+  /// A register's value and the number of the element that it is, in the threads where `when` holds (nullptr: all).
+  struct Placed {
+    Value* word;
+    Value* number;
+    Value* when;
+  };
+  /// The registers of a tile, one for each that is no copy of another.
+  [[nodiscard]] std::vector<Placed> placed(const Values& regs, ElementType e, const Layout& l);
+  /// Numbers of the elements in the registers of a layout.
+  [[nodiscard]] Values numbers(const Layout& l);
+  /// Elements pass between threads by their numbers, through scratch space that holds as many of a tile's 2^bits elements as there is `room` for,
+  /// one part of them after the other. Each of `phases` is written behind a barrier, `wanted` read behind the last one. What a kernel does where all
+  /// at once does not fit.
+  [[nodiscard]] Values pass(ElementType e, unsigned bits, std::span<const std::vector<Placed>> phases, const Values& wanted);
+  /// Bytes of scratch space that one operation may take. Set before run().
+  uint32_t room = UINT32_MAX;
+  bool cramped = false;                      ///< no places of their own for warps
   /// Address of a place that is used in this one way: each warp reads and writes only what `warps` (offset bits that the bits of its number
   /// add) give it. Behind the scratch space.
   [[nodiscard]] Value* warp_scratch(uint32_t bytes, const std::vector<uint32_t>& warps);
@@ -200,6 +218,7 @@ class Lowering {
   Value* mailbox_ = nullptr;
   Value* shared_ = nullptr;
   bool producing_ = false, consuming_ = false;   ///< in code of one role
+  std::vector<bool> shared_insts_;               ///< computed before the roles part; empty: none
   bool skipping_ = false, alternation_fails_ = false;
   Value* turn_ = nullptr;                 ///< which of two warpgroups that alternate this is, i32
   /// What is added to addresses of the scratch space where each of the two has its own; their distance is known when all is emitted.
@@ -208,6 +227,7 @@ class Lowering {
   [[nodiscard]] bool has_grid_words() const { return linear_grid || plan.loops; }
   void find_block(Value* number);
   [[nodiscard]] bool whole();
+  [[nodiscard]] bool before_roles();
   [[nodiscard]] bool every_block();
   uint32_t shared_bytes_ = 0;
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> warp_places_;   ///< offsets from warp_base_

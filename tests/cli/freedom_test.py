@@ -26,6 +26,45 @@ HEAD = """cuda_tile.module @m {
 TAIL = "    return\n  }\n}\n"
 
 
+# Sums and a body that is not associative over a tile of 4 x 8, and what they gave on an H200.
+FOLDED = """0x1.6e7897d044a6bp-1 0x1.a5e5edea1e4d6p+0 -0x1.68b555c0de043p+1 -0x1.c839455ef43bcp+0 -0x1.6498fddfc6294p-5 0x1.eb1c81ce0315fp-2 -0x1.855979221cebdp+0 0x1.4c79c0dce7c21p-1
+-0x1.8d8e07378f438p+0 -0x1.ad2ef0df54a7ap-2 0x1.118ff11f6bcf4p-3 0x1.6f046e8b41253p-5 0x1.6753e31cc5f83p+0 -0x1.6ae9c2917e975p-1 0x1.4b558703f5d48p+0 -0x1.52fd01b198a09p-1
+0x1.50c20e3b9b51fp-3 0x1.d572067616cb5p-4 -0x1.d5347ca6fb222p-1 0x1.c4f49a7313a66p-3 0x1.1eaeb3eedaac5p+0 0x1.da978a54b6f6ep-4 -0x1.699df5914bd23p+0 0x1.793b0c762ae6cp-1
+0x1.76809c3b4c142p+0 -0x1.6bb8dabab0e64p-1 0x1.0585489c0ba46p+0 -0x1.50d00302d8f45p+0 0x1.0d567b24d2b36p+0 0x1.739b16ab3717cp-1 -0x1.e4520629b2166p-3 0x1.2c0f09b673d84p+0"""
+FOLDS = ["-0x1.55fdfb9ecb0d1p+1", "-0x1.dde6675fb2e68p-2", "0x1.265ba33d4bbd0p-3", "0x1.960121f16912ep+1",
+         "-0x1.6e7897d044a6bp-1", "0x1.118ff11f6bcf4p-3", "-0x1.50c20e3b9b51fp-3", "-0x1.76809c3b4c142p+0"]
+FOLD = """!in = !cuda_tile.tensor_view<4x8xf64, strides=[8,1]>
+!tile = !cuda_tile.partition_view<tile=(4x8), !in>
+!out = !cuda_tile.tensor_view<8xf64, strides=[1]>
+!part = !cuda_tile.partition_view<tile=(4), !out>
+cuda_tile.module @m {
+  entry @k(%a: tile<ptr<f64>>, %r: tile<ptr<f64>>) {
+    %0 = constant <i32: 0> : tile<i32>
+    %1 = constant <i32: 1> : tile<i32>
+    %av = make_tensor_view %a, shape = [4, 8], strides = [8, 1] : !in
+    %ap = make_partition_view %av : !tile
+    %x, %t = load_view_tko weak %ap[%0, %0] : !tile, tile<i32> -> tile<4x8xf64>, token
+    %s = reduce %x dim=1 identities=[0.0 : f64] : tile<4x8xf64> -> tile<4xf64>
+    (%l: tile<f64>, %q: tile<f64>) {
+      %y = addf %l, %q : tile<f64>
+      yield %y : tile<f64>
+    }
+    %m = reduce %x dim=1 identities=[0.0 : f64] : tile<4x8xf64> -> tile<4xf64>
+    (%l: tile<f64>, %q: tile<f64>) {
+      %n = negf %q : tile<f64>
+      %y = minf %l, %n : tile<f64>
+      yield %y : tile<f64>
+    }
+    %rv = make_tensor_view %r, shape = [8], strides = [1] : !out
+    %rp = make_partition_view %rv : !part
+    %u = store_view_tko weak %s, %rp[%0] : tile<4xf64>, !part, tile<i32> -> token
+    %v = store_view_tko weak %m, %rp[%1] : tile<4xf64>, !part, tile<i32> -> token
+    return
+  }
+}
+"""
+
+
 def branches(one, other):
     return HEAD + "    if %first {\n" + one + "    } else {\n" + other + "    }\n" + TAIL
 
@@ -50,6 +89,7 @@ def message(release, acquire):
 
 
 KERNELS = {
+    "fold.tile": FOLD,
     "buffering.tile": BUFFERING,
     "message.tile": message("release device", "acquire device"),
     "broken.tile": message("relaxed device", "relaxed device"),
@@ -213,10 +253,11 @@ def seeing(c):
 
 
 def numbers(c):
-    for name, bits in (("a", A), ("b", B)):
-        header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (8,), }"
+    folded = [int.from_bytes(struct.pack("<d", float.fromhex(x)), "little") for x in FOLDED.split()]
+    for name, bits in (("a", A), ("b", B), ("folded", folded)):
+        header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (%d,), }" % len(bits)
         header += b" " * (63 - (len(header) + 10) % 64) + b"\n"
-        (c.folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<8Q", *bits))
+        (c.folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(bits)}Q", *bits))
     arguments = ["numbers.tile", "--arg", "ptr:f64:a.npy", "--arg", "ptr:f64:b.npy", "--arg", "out=ptr:f64[8]=zeros", "--arg", "s=ptr:f32[1]=full(0x00000002)",
                  "--out", "out=out.npy", "--out", "s=s.npy"]
 
@@ -227,6 +268,14 @@ def numbers(c):
     exact = [s if s in (0x4000000000000000, 0) else NAN for s in SUMS]
     c.that("this machine's own numbers", found() == found("--numerics", "exact") == (exact, 3), found())
     c.that("those of an H200", found("--numerics", "h200") == (SUMS, 0), [hex(x) for x in found("--numerics", "h200")[0]])
+
+    def folds(*options):
+        done = c.run("fold.tile", "--arg", "ptr:f64:folded.npy", "--arg", "r=ptr:f64[8]=zeros", "--out", "r=r.npy", *options)
+        c.that("folds", done.returncode == 0, done.stderr)
+        return struct.unpack("<8d", (c.folder / "r.npy").read_bytes()[-64:])
+    wanted = tuple(float.fromhex(x) for x in FOLDS)
+    c.that("the order of an H200", folds("--numerics", "h200") == wanted, [x.hex() for x in folds("--numerics", "h200")])
+    c.that("another order than this machine's", folds()[0] != wanted[0] and folds()[4] != wanted[4], folds())
 
 
 def uninitialised(c):
@@ -256,6 +305,9 @@ def bundles(c):
     done = c.run("replay", "s.bundle", "--show", "r")
     c.that("replay of a schedule", done.returncode == 0 and "r: i32[2] = 0, 0" in done.stdout, f"{done.stdout} {done.stderr}")
     done = c.run("replay", "s.bundle", "--schedule", str(other))
+    done = c.run("replay", "s.bundle", "--schedule", str(other), "--dump", "others")
+    dumped = (c.folder / "others" / "buffer_2.npy").read_bytes()[-8:] if (c.folder / "others").exists() else b""
+    c.that("its arrays", dumped == struct.pack("<2i", *results[other]), dumped)
     c.that("with another one", done.returncode == 5 and "argument 2 (r) differs" in done.stderr, f"{done.returncode} {done.stderr}")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cache of compiled kernels under many processes, under kills, and through `tilevm cache`.
 
-Environment: TILEVM, BUILD_DIR.  Skipped in a build without the GPU part."""
+Environment: TILEVM, TILEASM, SOURCE_DIR, BUILD_DIR.  Skipped in a build without the GPU part."""
 import json
 import os
 import pathlib
@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-TILEVM = os.environ.get("TILEVM", "tilevm")
+TILEVM, TILEASM = os.environ.get("TILEVM", "tilevm"), os.environ.get("TILEASM", "tileasm")
+SOURCE = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "."))
 STRESS, FAKE = BUILD / "cache_stress", BUILD / "libfake_cuda.so"
 KERNEL = """cuda_tile.module @m {
@@ -85,6 +86,26 @@ def main():
         check("why as text", "options" in run("cache", "why", "k1.tile", "-O1").stdout)
 
         entries = run_json("cache", "ls")["entries"]
+        # Names, forms and places of a program make no difference; with --lineinfo its lines and its file do.
+        def key(name, *options):
+            return run_json("cache", "why", name, *options)["key"]
+
+        source = (folder / "k1.tile").read_text()
+        (folder / "elsewhere").mkdir()
+        for name, text in ("renamed.tile", source.replace("%one", "%number").replace("@m", "@other")), ("moved.tile", "// a line more\n" + source), ("elsewhere/k1.tile", source):
+            (folder / name).write_text(text)
+        for form in "tilebc", "tileirbc":
+            subprocess.run([TILEASM, "convert", folder / "k1.tile", "--to", form, "-o", folder / f"k1.{form}"], check=True, timeout=60)
+        same = [key(n) for n in ("k1.tile", "renamed.tile", "moved.tile", "elsewhere/k1.tile", "k1.tilebc", "k1.tileirbc")]
+        check("keys of one program", len(set(same)) == 1, same)
+        lines = [key(n, "--lineinfo") for n in ("k1.tile", "moved.tile", "elsewhere/k1.tile")]
+        check("keys of a program with lines", len(set(lines + same)) == 4, lines)
+        examples = [p for p in sorted((SOURCE / "examples").glob("*.tile")) if p.name[:2] in ("04", "11", "13")]
+        for path in examples:
+            for form in "tilebc", "tileirbc":
+                subprocess.run([TILEASM, "convert", path, "--to", form, "-o", folder / f"x.{form}"], check=True, timeout=60)
+            check(f"keys of {path.name}", len({key(str(path)), key("x.tilebc"), key("x.tileirbc")}) == 1)
+
         check("ls", len(entries) == 2 and all(e["device"] == "sm_90a" and e["parts"]["entry"] == "one" for e in entries), entries)
         shown = run_json("cache", "show", entries[0]["key"][:8])
         check("show", shown[0]["key"] == entries[0]["key"] and shown[0]["threads"] > 0, shown)
@@ -113,6 +134,27 @@ def main():
         (folder / "file").write_text("")
         result = run("k1.tile", "--arg", "ptr:f32[1]=zeros", "--gpu", TILEVM_CACHE=str(folder / "file"))
         check("no folder", "not kept" in result.stderr, result.stderr)
+        result = run("cache", "warm", "k1.tile", status=3, TILEVM_CACHE=str(folder / "file"))
+        check("warming without a folder", "k1.tile: one: compiled, not kept" in result.stdout and "E0902" in result.stderr, result.stdout + result.stderr)
+        result = run("cache", "warm", "k1.tile", status=3, TILEVM_CACHE="", XDG_CACHE_HOME="", HOME="")
+        check("warming without a home", "there is no folder for them" in result.stderr, result.stderr)
+        check("no home", "none of TILEVM_CACHE, XDG_CACHE_HOME and HOME is set" in run("cache", "ls", TILEVM_CACHE="", XDG_CACHE_HOME="", HOME="").stdout)
+        # A folder of another user's, or, where that cannot be played, one that is read-only.
+        run("cache", "warm", "k1.tile")
+        other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        folder.chmod(0o755)
+        for path in (cache, cache / "sm_90a"):
+            path.chmod(0o555)
+        full = {**os.environ, "TILEVM_DRIVER": str(FAKE), "TILEVM_PTXAS": "driver", "TILEVM_CACHE": str(cache)}
+        try:
+            for arguments, status, words in ((["cache", "clear"], 3, "cannot be removed: Permission denied [E0902]"), (["cache", "gc", "--limit", "1"], 3, "E0902"),
+                                             (["k2.tile", "--arg", "ptr:f32[1]=zeros", "--gpu"], 0, "the compiled kernel is not kept: Permission denied")):
+                result = subprocess.run([TILEVM, *arguments], cwd=folder, env=full, capture_output=True, text=True, timeout=120, check=False, **other)
+                check(f"read-only: {arguments}", result.returncode == status and words in result.stderr, f"status {result.returncode}: {result.stdout} {result.stderr}")
+        except PermissionError:
+            print("skipped: another user cannot run tilevm")
+        for path in (cache, cache / "sm_90a"):
+            path.chmod(0o755)
         if pathlib.Path("/dev/full").exists():
             result = run("cache", "ls", TILEVM_CACHE="/dev/full")
             check("not a folder", "0 kernels" in result.stdout, result.stdout)

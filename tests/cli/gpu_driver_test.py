@@ -191,6 +191,22 @@ def with_gpu_part(folder):
     result, seen = calls(launch, FAKE_CUDA_VERSION=13010)
     check("another driver", any(c.startswith("cuLinkComplete") for c in seen), "a cubin of another driver was used")
 
+    # ptxas that was only found gives way to the driver's linker where one of the two is too new for the other; one that was named does not.
+    tools = folder / "tools"
+    tools.mkdir()
+    for release, driver in ("11.8", True), ("14.0", True), ("13.0", False):
+        (tools / "ptxas").write_text(f"#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release {release}, V{release}.1'; exit; fi\necho 'ptxas fatal   : this one' >&2\nexit 255\n")
+        (tools / "ptxas").chmod(0o755)
+        result, seen = calls(launch + ["--no-cache"], TILEVM_PTXAS="", PATH=f"{tools}:{os.environ['PATH']}")
+        check(f"ptxas {release} beside a driver for 13.0", (result.returncode == 0) == driver == any(c.startswith("cuLinkComplete") for c in seen), result.stderr)
+        check(f"ptxas {release}", driver or "this one" in result.stderr, result.stderr)
+        if release == "11.8":
+            expect("old ptxas by name", run(launch + ["--no-cache"], folder, TILEVM_PTXAS=tools / "ptxas", TMPDIR=tools), 3, "E0915", "k.tile:3:", "is PTX 8.3; ptxas V11.8.1 (", "takes PTX up to 7.8", "pip install")
+    # One that takes too long is not asked again where its messages belong.
+    (tools / "ptxas").write_text("#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release 13.0, V13.0.1'; exit; fi\necho >> asked\nexec sleep 20\n")
+    expect("slow ptxas", run(["k.tile", "--emit", "cubin=x.cubin", "--compile-time-limit", "1.5"], folder, TILEVM_PTXAS=tools / "ptxas", TMPDIR=tools), 6, "L0106", "takes longer than 1.5 s", "k.tile:3:")
+    check("slow ptxas", (folder / "asked").read_text() == "\n", "asked more than once")
+
     # Every function that can fail, does.
     symbols = re.findall(r'X\(\w+, "(cu\w+)"', (SOURCE / "backend/cuda/driver.h").read_text())
     check("symbols", len(symbols) > 40, symbols)
@@ -246,6 +262,8 @@ def with_gpu_part(folder):
             expect(f"replay --emit {what}", run(["replay", bundle, "--emit", "ptx", "--target", "sm_80"], folder), 0, None, ".target sm_80")
             expect(f"replay --emit with the limit {what}", run(["replay", bundle, "--emit", "ptx", "--compile-time-limit", "0.000001"], folder, TMPDIR=folder), 6, "L0106")
             expect(f"replay as a launch {what}", run(["replay", bundle], folder), 0 if options else 1, None if options else "E0802")
+    expect("no folder for the bundle", run(["k.tile", "--emit", "ptx", "--compile-time-limit", "0.000001"], folder, TMPDIR=folder / "none"), 6, "L0106", "no bundle to replay: ", "none/tilevm-", "cannot write: no such file or directory")
+    expect("no room for the bundle", run(launch + ["--no-cache"], folder, **{**lifted, "TMPDIR": "/proc"}), 3, "E0915", "no bundle to replay: /proc/tilevm-")
     expect("an assembler that fails where code is written", run(["k.tile", "--emit", "cubin=x.cubin"], folder, **lifted), 3, "E0915", "addf: the assembler rejects", "tilevm replay")
 
     # Warnings and advice of the assembler, too, are said of operations; errors that name the kernel alone of the entry.
@@ -320,6 +338,15 @@ def with_gpu_part(folder):
     remarks = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
     check("remarks", result.returncode == 0 and all("unit" in r and "place" in r for r in remarks), result.stderr)
 
+    # Limits and numbers of the emulation.
+    (folder / "endless.tile").write_text("cuda_tile.module @m { entry @e(%p: tile<ptr<f32>>) { loop { continue } return } }\n")
+    endless = ["endless.tile", "--arg", "ptr:f32[1]=zeros", "--gpu=emulate"]
+    expect("time limit of the emulation", run([*endless, "--time-limit", "0.3"], folder), 6, "L0106", "the launch takes longer than 0.3 s", "raise --time-limit")
+    expect("fuel of the emulation", run([*endless, "--fuel", "1000"], folder), 6, "L0104", "endless.tile:1:")
+    for seed in "-1", "x", "18446744073709551616", "1.5":
+        expect(f"seed {seed}", run([*endless, "--emulate-seed", seed], folder), 2, "U0001", "--emulate-seed")
+    expect("the last seed", run([*launch[:-1], "--gpu=emulate", "--emulate-seed", "18446744073709551615"], folder), 0)
+
     # --both: the fake computes nothing, so the GPU's results are wrong.
     expect("both", run(launch + ["--both"], folder), 5, "E0809", "Fake GPU against cpu", "[0]: 5", "expected 6", "k.tile:8:", "that element is written by block (0, 0, 0)")
     # Of five blocks each writes its number; zeros are there before.
@@ -354,6 +381,10 @@ def with_gpu_part(folder):
         check("bench", bench["ours"]["median_s"] == 0.00025 and bench["ours"]["rounds"] == 3 and bench["flops"] == 1000, bench)
     result = run(["bench", "k.tile", "--arg", "ptr:f32[1]=zeros", "--arg", "i1:true", "--rounds", "3", "--peer-cubin", "k.cubin", "--peer-entry", "other"], folder)
     expect("bench with a peer", result, 0, None, "peer", "all arrays are equal", "GB/s")
+    (folder / "no.cubin").write_text("no cubin" * 20)
+    peer = ["bench", "k.tile", "--arg", "ptr:f32[1]=zeros", "--arg", "i1:true", "--rounds", "3", "--peer-cubin"]
+    expect("a peer that is no cubin", run([*peer, "no.cubin"], folder), 3, "E0901", "no.cubin: error: this is no cubin")
+    expect("a peer without the entry", run([*peer, "k.cubin"], folder, FAKE_CUDA_FAIL="cuModuleGetFunction:500"), 3, "E0913", "no kernel")
     check("bench of a kernel without products has no ceiling of products", "of the unit" not in result.stdout and "mma" not in bench, result.stdout)
     # Products beside the unit's rate: two warpgroups, each with 16 wgmma of 64 x 256 x 16 in one repetition. The fake's time leads to 4096 repetitions.
     (folder / "product.tile").write_text(PRODUCT)

@@ -14,7 +14,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_kit import SKIP, TILEVM, why_skipped  # noqa: E402
+from _gpu_kit import SKIP, TILEVM, why_skipped  # noqa: E402
 
 SIZES = {"f32": 4, "f16": 2, "i8": 1, "f64": 8}
 

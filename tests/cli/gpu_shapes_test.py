@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 sys.path[:0] = [str(ROOT / "tools" / "bench" / "gpu"), str(pathlib.Path(__file__).resolve().parent)]
 import shape_set  # noqa: E402
-from gpu_kit import SKIP, TILEVM, why_skipped  # noqa: E402
+from _gpu_kit import SKIP, TILEVM, why_skipped  # noqa: E402
 
 # Kernels, and what the remarks say of their products, in order. The first pattern counts.
 UNITS = [("mm_f64_*", ["mma.sync.m16n8k16.f64 from a ring of 4 stages by cp.async"]),

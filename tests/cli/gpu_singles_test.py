@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_kit import forced, run_cases, tilevm  # noqa: E402
+from _gpu_kit import forced, run_cases, tilevm  # noqa: E402
 
 ORDERS = [("early", 1), ("late", 2), ("random", 3), ("random", 4)]
 

@@ -15,7 +15,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_kit import forced, run_cases, tilevm  # noqa: E402
+from _gpu_kit import forced, run_cases, tilevm  # noqa: E402
 
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 KERNELS = ROOT / "tools" / "bench" / "gpu" / "kernels"

@@ -58,6 +58,21 @@ MORE = """cuda_tile.module @m {
   }
 }
 """
+# What no pointer can name is refused before anything runs.
+FOUR_BITS = """cuda_tile.module @m {
+  entry @moved(%dst: tile<ptr<f4E2M1FN>>) {
+    %i = constant <i32: 1> : tile<i32>
+    %q = offset %dst, %i : tile<ptr<f4E2M1FN>>, tile<i32> -> tile<ptr<f4E2M1FN>>
+    return
+  }
+  entry @loaded(%dst: tile<ptr<f4E2M1FN>>) {
+    %q = reshape %dst : tile<ptr<f4E2M1FN>> -> tile<1xptr<f4E2M1FN>>
+    %r = broadcast %q : tile<1xptr<f4E2M1FN>> -> tile<8xptr<f4E2M1FN>>
+    %x, %t = load_ptr_tko weak %r : tile<8xptr<f4E2M1FN>> -> tile<8xf4E2M1FN>, token
+    return
+  }
+}
+"""
 BAD_TEXT = "cuda_tile.module @m {\n  entry @f() {\n    %a = addj %b, %c : tile<i32>\n    return\n  }\n}\n"
 BAD_TYPES = "cuda_tile.module @m {\n  entry @f(%a: tile<i32>) {\n    %b = addf %a, %a : tile<i32>\n    return\n  }\n}\n"
 
@@ -92,6 +107,7 @@ FILES = {
     "empty.npy": b"",
     "copy.tile": KERNEL.encode(),
     "more.tile": MORE.encode(),
+    "four_bits.tile": FOUR_BITS.encode(),
     "bad_text.tile": BAD_TEXT.encode(),
     "bad_types.tile": BAD_TYPES.encode(),
     "garbage.tile": bytes(range(256)),
@@ -194,6 +210,8 @@ CASES = [
     ("garbage", launch(kernel="garbage.tile"), 1, None),
     ("empty kernel", launch(kernel="nothing.tile"), 1, None),
     ("cut tilebc", launch(kernel="cut.tilebc"), 1, None),
+    ("pointers of four bits moved", launch("ptr:f4E2M1FN[8]=zeros", kernel="four_bits.tile", more=["--entry", "moved"]), 1, "E0808"),
+    ("elements of four bits through pointers", launch("ptr:f4E2M1FN[8]=zeros", kernel="four_bits.tile", more=["--entry", "loaded"]), 1, "E0808"),
     ("gpu", launch(SRC, DST, N, more=["--gpu"]), *GPU_ANSWER),
 
     ("no kernel", [], 2, "U0001"),

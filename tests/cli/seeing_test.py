@@ -10,6 +10,7 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,19 @@ KERNELS = {
     %one = constant <f32: 1.0> : tile<f32>
     %t = store_ptr_tko weak %p, %one : tile<ptr<f32>>, tile<f32> -> token
     loop { continue }
+    return
+  }
+}
+""",
+    "fails.tile": """cuda_tile.module @m {
+  entry @k() {
+    %x, %y, %z = get_tile_block_id : tile<i32>
+    %limit = constant <i32: 40> : tile<2xi32>
+    %r = reshape %x : tile<i32> -> tile<1xi32>
+    %b = broadcast %r : tile<1xi32> -> tile<2xi32>
+    %c = cmpi less_than %b, %limit, signed : tile<2xi32> -> tile<2xi1>
+    print_tko "block %d\\n", %x : tile<i32> -> token
+    assert %c, "too large" : tile<2xi1>
     return
   }
 }
@@ -253,6 +267,15 @@ def prints(c):
     c.equal("ordered prints", done.stdout, "".join(f"block {i}\n" for i in range(200)))
     done = c.run(*arguments, "--ordered-prints", "--print-blocks")
     c.equal("prints with their block", done.stdout, "".join(f"[block {i},0,0] block {i}\n" for i in range(200)))
+    done = c.run(*arguments, "--print")
+    c.equal("both of them", done.stdout, "".join(f"[block {i},0,0] block {i}\n" for i in range(200)))
+    # Assertions fail in the blocks 40 to 63, in two elements each.
+    done = c.run("fails.tile", "--grid", "64", "--threads", "8", "--print")
+    failed = re.compile(r"\[block ([0-9]+),0,0\] (block \1|fails.tile: tile block: \[\1, 0, 0\], position: \[[01]\]: too large)")
+    lines = [failed.fullmatch(line) for line in done.stdout.splitlines()]
+    blocks = [int(m.group(1)) for m in lines if m]
+    c.that("failed assertions among prints", done.returncode == 4 and "T0102" in done.stderr and all(lines) and blocks == sorted(blocks) and
+           max(blocks) >= 40 and blocks.count(max(blocks)) <= 3 and any("position: [1]" in m.group() for m in lines), done.stdout[-600:])
     done = c.run(*arguments)
     c.equal("prints are whole lines in any order", sorted(done.stdout.splitlines()), sorted(f"block {i}" for i in range(200)))
     done = c.run(*arguments, "--ordered-prints", "--json")
@@ -324,6 +347,10 @@ def interrupts(c):
     interrupted("interrupt of many blocks", many, [signal.SIGINT], 130, r"interrupted after at least [1-9][0-9]* of 16777215 blocks")
     interrupted("interrupt of many interleaved blocks", ["long.tile", "--grid", "16777215,100", "--arg", "ptr:f32[1]=ones", "--arg", "i32:0", "--schedule", "0"],
                 [signal.SIGINT], 130, r"interrupted after at least [0-9]+ of 1677721500 blocks; no results were written")
+    short = [*SUM, "--out", "0=never.npy"]
+    interrupted("interrupt of many launches", [*short, "--repeat", "1000000"], [signal.SIGINT], 130, r"interrupted after [1-9][0-9]* of 1000000 launches; no results were written")
+    interrupted("interrupt of many schedules", [*short, "--schedule", "explore:1000000:5"], [signal.SIGINT], 130,
+                r"interrupted after [1-9][0-9]* of 1000000 seeds \(5 to [0-9]+\), which gave the same result; no results were written")
     interrupted("a second interrupt", endless, [signal.SIGINT, signal.SIGINT], 130, r"interrupted")
     interrupted("interrupt of a trace", [*endless, "--trace=endless.trace"], [signal.SIGINT], 130, r"interrupted")
     c.that("a trace up to the interrupt", c.read("endless.trace").endswith("\n") and "store_ptr_tko" in c.read("endless.trace"))
@@ -336,6 +363,25 @@ def interrupts(c):
         done = c.run(*endless, "--time-limit", "0.5", *json_form)
         took = time.monotonic() - start
         c.that("time limit", done.returncode == 6 and "L0106" in done.stderr and took < 20, f"exit {done.returncode} after {took:.1f} s: {done.stderr}")
+    # Long operations one after another, without a loop: what was seen until then is written.
+    products = "".join(f"    %e{k + 1} = mmaf %e{k}, %e{k}, %e{k} : tile<512x512xf64>, tile<512x512xf64>, tile<512x512xf64>\n" for k in range(400))
+    (c.folder / "products.tile").write_text(f"""cuda_tile.module @m {{
+  entry @k(%o: tile<ptr<f64>>) {{
+    %e0 = constant <f64: 0.0> : tile<512x512xf64>
+{products}    %i = constant <i32: 0> : tile<i32>
+    %x = extract %e400[%i, %i] : tile<512x512xf64> -> tile<1x1xf64>
+    %y = reshape %x : tile<1x1xf64> -> tile<f64>
+    %t = store_ptr_tko weak %o, %y : tile<ptr<f64>>, tile<f64> -> token
+    return
+  }}
+}}
+""")
+    for watched in ([], ["--profile=products.json"]):
+        done = c.run("products.tile", "--arg", "ptr:f64[1]=zeros", "--time-limit", "0.3", *watched)
+        c.that(f"time limit between long operations {watched}", done.returncode == 6 and "after at least 0 of 1 blocks" in done.stderr, f"{done.returncode} {done.stderr}")
+    c.that("profile up to the time limit", (c.folder / "products.json").exists() and json.loads(c.read("products.json"))["operations"][0]["op"] == "mmaf")
+    done = c.run(*SUM, "--time-limit", "0.5", "--order", "explore:1000000")
+    c.that("time limit of many orders", done.returncode == 6 and re.search(r"L0106", done.stderr) and re.search(r"after [1-9][0-9]* of 1000000 seeds \(0 to", done.stderr), done.stderr)
     done = c.run(*SUM, "--time-limit", "60")
     c.that("a launch within its time limit", done.returncode == 0, done.stderr)
     done = c.run(*endless, "--fuel", "1000")
@@ -372,6 +418,11 @@ def progress(c):
     for more in ([], ["--schedule", "1"], ["--schedule", "explore:3"]):
         text, status = on_terminal(["forever.tile", "--grid", "2", "--arg", "p=ptr:f32[1]=zeros", *more], b"block 0 of 2\r\x1b[K  0 %  block 0 of 2")
         c.that(f"progress of long blocks {more}", status == 130 and text.count("  0 %  block 0 of 2") >= 2 and "after at least 0 of 2 blocks" in text, repr(text[-300:]))
+    # Many short launches: those are counted.
+    for more in (["--repeat", "1000000"], ["--schedule", "explore:1000000"]):
+        text, status = on_terminal([*SUM, *more], b"left")
+        c.that(f"progress of many launches {more}", status == 130 and re.search(r"[0-9]+ %  launch [0-9]+ of 1000000, [0-9]+ launches/s, [0-9]+ (s|min [0-9]+ s|h [0-9]+ min) left", text) and
+               re.search(r"\r\x1b\[Ktilevm: interrupted after [1-9][0-9]* of 1000000 ", text), repr(text[-300:]))
     with subprocess.Popen([TILEVM, *arguments], cwd=c.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
@@ -388,6 +439,8 @@ def bundles(c):
     done = c.run("replay", "sum.bundle", "--trace", "--trace-op", "addf", "--show", "p")
     c.that("replay with a trace", done.returncode == 0 and "addf %acc = 1, %v = 1 -> %next = 2" in done.stderr and "p: f32[2] = 2, 4" in done.stdout,
            f"{done.stdout} {done.stderr}")
+    done = c.run("replay", "sum.bundle", "--dump", "dumped/arrays")
+    c.that("arrays of a replay", done.returncode == 0 and (c.folder / "dumped" / "arrays" / "buffer_0.npy").read_bytes()[-8:] == struct.pack("<2f", 2, 4), done.stderr)
     report = json.loads(c.run("replay", "sum.bundle", "--json").stdout)
     c.that("report of a replay", report["result"] == "ok" and "bit-equal" in report["replay"], report)
 

@@ -2,12 +2,14 @@
 // captured, on two devices from two threads. Prints what went wrong; status 1 then.
 //   launch_api FAKE_CUDA_LIBRARY KERNEL.tile LOG
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -18,7 +20,7 @@
 
 namespace {
 std::atomic<bool> counting{false};
-std::atomic<long> allocations{0};
+std::atomic<long> allocations{0}, locks{0};
 }  // namespace
 
 // gcc takes std::free in a replaced operator delete for a mistake once it has inlined one of the two.
@@ -30,6 +32,15 @@ void* operator new(size_t bytes) {
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+/// Stands before the C library's.
+extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  using Lock = int (*)(pthread_mutex_t*);
+  static std::atomic<Lock> next{nullptr};
+  if (!next) next = reinterpret_cast<Lock>(::dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  if (counting.load(std::memory_order_relaxed)) locks.fetch_add(1, std::memory_order_relaxed);
+  return next.load()(mutex);
+}
 
 namespace {
 
@@ -93,8 +104,14 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 100; ++i) good = good && (*launch)->enqueue(nullptr, diags).ok();
     counting = false;
     check(good, "enqueue", render(diags));
+    check(locks == 0, "locks on the warm path:", std::to_string(locks.load()));
     check(allocations == 0, "allocations on the warm path:", std::to_string(allocations.load()));
     const auto seen = lines_of(log, before);
+    counting = true;
+    static std::mutex mutex;
+    { const std::lock_guard lock(mutex); }
+    counting = false;
+    check(locks == 1, "a lock is not seen");
     check(seen.size() == 100, "calls of the driver on the warm path:", std::to_string(seen.size()));
     for (const auto& s : seen) check(s.starts_with("cuLaunchKernel grid 3 2 1 "), "call", s);
     check((*launch)->collect({}, diags).ok(), "collect", render(diags));

@@ -2,9 +2,13 @@
 #include "vm/runtime/atomic_file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -65,6 +69,34 @@ TEST_CASE("failed writes leave nothing and change nothing") {
     diags.clear();
     CHECK_FALSE(write_file("/dev/full", bytes("x"), diags));
     CHECK(message(diags) == "cannot write: no space left on device");
+  }
+}
+
+TEST_CASE("of a process that ends while it writes nothing is left") {
+  const test::TempDir dir;
+  // Not every file system knows files without a name.
+  const int nameless = ::open(dir.path().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (nameless < 0) return;
+  ::close(nameless);
+  Diagnostics diags;
+  REQUIRE(write_file(dir.file("old"), bytes("as it was"), diags));
+  for (const char* name : {"new", "old"}) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      // The kernel ends it at the first byte beyond the limit.
+      const struct rlimit none {0, 0}, mebibyte {1 << 20, 1 << 20};
+      ::setrlimit(RLIMIT_CORE, &none);
+      ::setrlimit(RLIMIT_FSIZE, &mebibyte);
+      ::signal(SIGXFSZ, SIG_DFL);
+      (void)write_file(dir.file(name), std::vector<uint8_t>(3 << 20), diags);
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    CHECK(entries(dir.path()) == 1);
+    CHECK(*read_file(dir.file("old"), diags) == bytes("as it was"));
   }
 }
 

@@ -144,7 +144,7 @@ TEST_CASE("cubin cache: folders that cannot be used cost a warning, not the work
     CacheUse use{};
     const auto made = Cache(root).get(key, [&]() -> Result<CachedKernel> { return kernel_of(10); }, diags, &use);
     CHECK(made.ok());
-    CHECK(use == CacheUse::Made);
+    CHECK(use == CacheUse::Off);
     CHECK_FALSE(diags.has_errors());
     CHECK(diags.all().size() >= 1);
   }
@@ -200,6 +200,54 @@ TEST_CASE("cubin cache: locks and temporary files of killed processes are no hin
   CHECK(std::filesystem::exists(fresh));
   CHECK(cache.sweep(0, false).removed_leftovers == 1);
   CHECK(diags.all().empty());
+}
+
+TEST_CASE("cubin cache: of those that wait in vain one makes the kernel, too") {
+  const test::TempDir dir;
+  const Cache cache(dir.file("cache"), Cache::kDefaultLimit, 0);
+  const CacheKey key = key_of("a");
+  std::filesystem::create_directories(cache.root() + "/sm_90a");
+  const std::string lock = cache.root() + "/sm_90a/" + key.text() + ".lock";
+  const int held = ::open(lock.c_str(), O_RDWR | O_CREAT, 0600);
+  REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
+  std::atomic<int> made{0}, right{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      Diagnostics diags;
+      const auto kernel = cache.get(key, [&]() -> Result<CachedKernel> {
+        ++made;
+        ::usleep(200000);
+        return kernel_of(5000);
+      }, diags);
+      right += kernel && kernel->cubin == kernel_of(5000).cubin && diags.all().empty();
+    });
+  for (std::thread& t : threads) t.join();
+  ::close(held);
+  CHECK(made == 1);
+  CHECK(right == 8);
+}
+
+TEST_CASE("cubin cache: files of others are not touched") {
+  const test::TempDir dir;
+  const Cache cache(dir.file("cache"));
+  const std::string key = key_of("a").text();
+  for (const char* folder : {"project", "sm_90a"}) {
+    std::filesystem::create_directories(cache.root() + "/" + folder);
+    for (const char* name : {"Cargo.lock", "draft.tmp", "a-b-c.tmp", "other.cubin"}) write(cache.root() + "/" + folder + "/" + name, "mine");
+  }
+  for (const std::string& name : {key + ".cubin", key + ".lock", std::string("1-0-abc.tmp")}) write(cache.root() + "/project/" + name, "mine");
+  for (const std::string& name : {key + ".lock", key + ".2.lock", "1-0-0123456789abcdef-" + key.substr(0, 8) + ".tmp"}) write(cache.root() + "/sm_90a/" + name, "");
+  CHECK(cache.list(true).empty());
+  for (const bool check : {true, false}) {
+    const auto swept = cache.sweep(0, check);
+    CHECK(swept.removed_leftovers == (check ? 3 : 0));
+    CHECK(swept.removed_entries == 0);
+    CHECK(swept.failed == 0);
+  }
+  size_t files = 0;
+  for (const auto& f : std::filesystem::recursive_directory_iterator(cache.root())) files += f.is_regular_file();
+  CHECK(files == 11);
 }
 
 TEST_CASE("cubin cache: the nearest entry shows what differs") {

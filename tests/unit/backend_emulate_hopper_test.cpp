@@ -31,7 +31,8 @@ void emit_gemm(Builder& k) {
   WgmmaAccumulator acc = h.wgmma_accumulator(MmaKind::F16F32, kN);
   k.if_then(k.b.CreateICmpEQ(tid, k.i32(0)), [&] {
     for (int64_t s = 0; s < 2; ++s) {
-      h.mbarrier_init(full(s), 1);
+      h.mbarrier_init(full(s), k.is("mbarrier for nobody") ? 0 : 1);
+      if (k.is("initialised twice")) h.mbarrier_init(full(s), 1);
       h.mbarrier_init(empty(s), 1);
     }
     if (!k.is("no init fence")) h.fence_mbarrier_init();
@@ -46,8 +47,9 @@ void emit_gemm(Builder& k) {
       h.mbarrier_arrive_expect(full(s), k.i32(bytes + (k.is("expects too many bytes")  ? 16
                                                        : k.is("expects too few bytes") ? -16
                                                                                        : 0)));
-      Value* at_a[] = {k.i32(block * 64), k.i32(0)};
-      h.tma_load(k.params[0], at_a, k.add(base, s * kStage + (k.is("misaligned tile") ? 512 : 0)), full(s));
+      Value* at_a[] = {k.i32(block * 64), k.i32(0), k.i32(0)};
+      Value* map = k.is("no tensor map") ? k.b.CreateAdd(k.params[0], k.b.getInt64(64)) : k.is("misaligned tensor map") ? k.b.CreateAdd(k.params[0], k.b.getInt64(16)) : k.params[0];
+      h.tma_load(map, std::span(at_a).first(k.is("another rank") ? 3 : 2), k.add(base, s * kStage + (k.is("misaligned tile") ? 512 : 0)), full(s));
       Value* at_b[] = {k.i32(kRowMajorB ? 0 : block * 64), k.i32(kRowMajorB ? block * 64 : 0)};
       h.tma_load(k.params[1], at_b, k.add(base, s * kStage + kStageA),
                  k.is("wrong mbarrier") && block == 1 ? k.add(base, kBars + 40) : full(s));
@@ -59,7 +61,9 @@ void emit_gemm(Builder& k) {
       const int64_t s = block % 2;
       const auto release = [&] { k.if_then(k.b.CreateICmpEQ(tid, k.i32(0)), [&] { h.mbarrier_arrive(empty(s)); }); };
       if (!(k.is("no full wait") && block == 1))
-        h.mbarrier_wait(full(s), k.i32(block / 2 + (k.is("wrong phase") && block == 1 ? 1 : 0)));
+        h.mbarrier_wait(full(s), k.i32(block / 2 + (k.is("wrong phase") && block == 1 ? 1 : k.is("a phase far ahead") && block == 1 ? 4 : 0)));
+      if (k.is("registers not in eights") && block == 1) h.max_registers(true, 100);
+      if (k.is("more registers than a thread has") && block == 1) h.max_registers(true, 264);
       if (!k.is("no wgmma fence")) h.wgmma_fence();
       if (k.is("part of a warpgroup") && block == 1) k.if_then(k.less(tid, 96), [&] { h.max_registers(true, 168); });
       const auto address = [&](int64_t at) {
@@ -70,7 +74,8 @@ void emit_gemm(Builder& k) {
       for (int64_t step = 0; step < 4; ++step) {
         const unsigned swizzle = k.is("wrong swizzle") ? 2 : 3;
         Value* a = k.b.CreateOr(address(s * kStage + step * 32 + (k.is("descriptor out of bounds") ? 2 * kStage : 0)),
-                                k.b.getInt64(wgmma_descriptor(16, 1024, swizzle)));
+                                k.b.getInt64(wgmma_descriptor(k.is("leading offset") ? 32 : 16, 1024, swizzle) | (k.is("base offset") ? uint64_t{1} << 49 : 0) |
+                                               (k.is("bits of no field") ? uint64_t{1} << 60 : 0)));
         Value* b = kRowMajorB ? k.b.CreateOr(address(s * kStage + kStageA + step * 16 * 64),
                                              k.b.getInt64(wgmma_descriptor(0, 8 * 64, 2)))
                               : k.b.CreateOr(address(s * kStage + kStageA + step * 32),
@@ -97,7 +102,7 @@ void emit_gemm(Builder& k) {
     if (k.is("counts of a barrier differ")) {
       k.if_then(k.less(tid, 64), [&] { h.named_barrier(1, 96); }, [&] { h.named_barrier(1, 128); });
     } else if (!k.is("no barrier before the store")) {
-      h.named_barrier(1, 128);
+      h.named_barrier(k.is("no such named barrier") ? 16 : 1, k.is("barrier for part of a warp") ? 100 : k.is("barrier for more than the block") ? 256 : 128);
     }
     k.if_then(k.b.CreateICmpEQ(tid, k.i32(0)), [&] {
       Value* at[] = {k.i32(0), k.i32(0)};
@@ -230,6 +235,20 @@ TEST_CASE("emulation: defects of a ring of bulk loads and wgmma") {
       {"store not waited for", "without waiting for it to be read"},
       {"source overwritten by another", "after the read|after the other write|visible|after the write"},
       {"map larger than the memory", "outside the allocation"},
+      {"mbarrier for nobody", "an mbarrier for 0 arrivals"},
+      {"initialised twice", "is part of an mbarrier"},
+      {"no tensor map", "is not a tensor map"},
+      {"misaligned tensor map", "there is no tensor map at address"},
+      {"another rank", "3 coordinates for a tensor map of rank 2"},
+      {"a phase far ahead", "waits for phase 4 of the mbarrier"},
+      {"registers not in eights", "100 registers: not a multiple of 8 in 24..256"},
+      {"more registers than a thread has", "264 registers: not a multiple of 8 in 24..256"},
+      {"leading offset", "the descriptor's leading offset is 32 bytes"},
+      {"base offset", "the descriptor's base offset is not 0"},
+      {"bits of no field", "the descriptor has bits set that belong to no field"},
+      {"no such named barrier", "there is no named barrier 16"},
+      {"barrier for part of a warp", "barrier 1 for 100 threads: not a multiple of 32"},
+      {"barrier for more than the block", "barrier 1 for 256 threads: not a multiple of 32 up to the block's 160"},
   };
   for (const auto& defect : defects) {
     CAPTURE(std::string(defect.name));

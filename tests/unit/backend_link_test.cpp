@@ -1,6 +1,8 @@
 // The assembler: its messages as diagnostics, programs that do not run, and ptxas itself where it is installed.
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -121,11 +123,52 @@ TEST_CASE("ptxas that is none is an error") {
   const auto none = cuda::find_ptxas(diags);
   REQUIRE(none.ok());
   CHECK(none->empty());
-  CHECK_FALSE(choose_linker(nullptr, 0, diags).ok());
+  CHECK_FALSE(choose_linker(nullptr, 0, "sm_90a", diags).ok());
   ::unsetenv("TILEVM_PTXAS");
   diags.clear();
   CHECK_FALSE(cuda::make_ptxas("/bin/true", diags).ok());
   CHECK(diags.first_error()->code == Code::E0915);
+}
+
+TEST_CASE("assemblers that are too old, never answer, or say too much") {
+  const test::TempDir temporary;
+  const std::string program = temporary.file("ptxas");
+  const auto write = [&](const std::string& text) {
+    std::ofstream(program) << "#!/bin/sh\n" << text;
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  };
+  Diagnostics diags;
+  write("exec sleep 20\n");
+  CHECK_FALSE(cuda::make_ptxas(program, diags, {}, true, 0.05).ok());
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.first_error()->message.ends_with(" does not tell its version in 0.05 s"));
+
+  CHECK(cuda::ptx_of_assembler("ptxas V11.8.89") == 78);
+  CHECK(cuda::ptx_of_assembler("ptxas V13.0.88") == 90);
+  CHECK(cuda::ptx_of_assembler("ptxas V99.5.1") == 91);
+  CHECK(cuda::ptx_of_assembler("ptxas") == 0);
+  diags.clear();
+  write("echo 'Cuda compilation tools, release 11.8, V11.8.89'; exit 3\n");
+  CHECK_FALSE(cuda::make_ptxas(program, diags).ok());
+  write("echo 'Cuda compilation tools, release 11.8, V11.8.89'\n");
+  diags.clear();
+  const auto old = cuda::make_ptxas(program, diags);
+  REQUIRE(old.ok());
+  CHECK_FALSE((*old)->link({"k", kPtx, "sm_90a"}, diags).ok());
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.first_error()->message == "code for sm_90a is PTX 8.3; ptxas V11.8.89 (" + program + ") takes PTX up to 7.8");
+
+  // Output without an end takes no more memory than this, and ends the program.
+  std::string output;
+  CHECK(cuda::run_tool("/usr/bin/yes", {"0123456"}, {}, output, 60) != 0);
+  CHECK(output.size() == size_t{1} << 24);
+  write("if [ \"$1\" = --version ]; then echo 'release 13.0, V13.0.88'; else exec yes 0123456; fi\n");
+  diags.clear();
+  const auto loud = cuda::make_ptxas(program, diags);
+  REQUIRE(loud.ok());
+  CHECK_FALSE((*loud)->link({"k", kPtx, "sm_90a"}, diags).ok());
+  REQUIRE(diags.error_count() == 1);
+  CHECK(diags.first_error()->message.size() < 1200);
 }
 
 TEST_CASE("ptxas makes cubins and says what is wrong") {
@@ -157,6 +200,73 @@ TEST_CASE("ptxas makes cubins and says what is wrong") {
   CHECK_FALSE((*ptxas)->link(request, diags).ok());
   CHECK(diags.error_count() == 1);
   CHECK(open_files() == before);
+}
+
+TEST_CASE("ptxas that was begun before its text is there makes the same cubin, and says the same") {
+  Diagnostics diags;
+  const auto path = cuda::find_ptxas(diags);
+  if (!path || path->empty()) {
+    MESSAGE("ptxas was not found: skipped (pip install nvidia-cuda-nvcc, or TILEVM_PTXAS)");
+    return;
+  }
+  const size_t before = open_files();
+  const auto ptxas = cuda::make_ptxas(*path, diags);
+  REQUIRE(ptxas.ok());
+  cuda::LinkRequest request{"k", kPtx, "sm_90a"};
+  const auto compare = [&] {
+    auto begun = (*ptxas)->begin(request);
+    REQUIRE(begun);
+    Diagnostics of_file, of_pipe;
+    const auto file = (*ptxas)->link(request, of_file), pipe = (*ptxas)->link(request, of_pipe, std::move(begun));
+    CHECK(file.ok() == pipe.ok());
+    if (file && pipe) CHECK(file->cubin == pipe->cubin);
+    CHECK(render(of_file) == render(of_pipe));
+    return file.ok();
+  };
+  CHECK(compare());
+  // More than a new pipe holds, and more than any pipe of an ordinary user does.
+  for (const size_t bytes : {size_t{100000}, size_t{3000000}}) {
+    request.ptx = kPtx + std::string(bytes, '\n');
+    CHECK(compare());
+  }
+  request.ptx = kPtx;
+  request.memory_bytes = uint64_t{4} << 30;
+  CHECK(compare());
+  request.ptx.replace(request.ptx.find("st.global"), 9, "st.globel");
+  CHECK_FALSE(compare());
+  request.memory_bytes = 0;
+  CHECK_FALSE(compare());
+  // The cubin then holds the text, which takes a file.
+  request.lineinfo = true;
+  CHECK_FALSE((*ptxas)->begin(request));
+  request.lineinfo = false;
+  // One that nothing is linked with ends.
+  CHECK((*ptxas)->begin(request));
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(open_files() == before);
+}
+
+TEST_CASE("an assembler that ends, fails or lingers without its text is one that was not begun") {
+  const test::TempDir temporary;
+  const std::string program = temporary.file("ptxas");
+  const auto with = [&](const std::string& lines) {
+    std::ofstream(program) << "#!/bin/sh\nif [ -p /proc/self/fd/3 ]; then\n" << lines << "\nfi\nprintf '\\177ELF of a file' > /proc/self/fd/4\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+    Diagnostics diags;
+    const auto ptxas = cuda::make_ptxas(program, diags, {}, false);
+    REQUIRE(ptxas.ok());
+    cuda::LinkRequest request{"k", kPtx, "sm_90a"};
+    request.seconds = 0.5;
+    auto begun = (*ptxas)->begin(request);
+    REQUIRE(begun);
+    auto linked = (*ptxas)->link(request, diags, std::move(begun));
+    if (!linked) return render(diags);
+    return std::string(linked->cubin.begin(), linked->cubin.end());
+  };
+  CHECK(with("exit 3") == "\177ELF of a file");
+  CHECK(with("kill -9 $$") == "\177ELF of a file");
+  CHECK(with("cat <&3 > /dev/null; printf '\\177ELF of a pipe' > /proc/self/fd/4; exit 0") == "\177ELF of a pipe");
+  CHECK(with("exec sleep 20").find("L0106") != std::string::npos);
 }
 
 TEST_CASE("targets of devices, and versions of drivers") {

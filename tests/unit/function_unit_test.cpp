@@ -40,8 +40,10 @@ struct Measured {
   ElementwiseFn kernel = nullptr, exact = nullptr;
   bool wide = true;  ///< f32, else 16 bits
   explicit Measured(const std::string& name) {
-    static const std::map<std::string, Opcode> ops = {{"divf", Opcode::DivF}, {"exp", Opcode::Exp},   {"exp2", Opcode::Exp2},
-                                                      {"rsqrt", Opcode::Rsqrt}, {"sqrt", Opcode::Sqrt}, {"tanh", Opcode::TanH}};
+    static const std::map<std::string, Opcode> ops = {
+        {"atan2", Opcode::Atan2}, {"cos", Opcode::Cos}, {"cosh", Opcode::CosH}, {"divf", Opcode::DivF}, {"exp", Opcode::Exp},   {"exp2", Opcode::Exp2},
+        {"log", Opcode::Log},     {"log2", Opcode::Log2}, {"pow", Opcode::FPowF}, {"rsqrt", Opcode::Rsqrt}, {"sin", Opcode::Sin}, {"sinh", Opcode::SinH},
+        {"sqrt", Opcode::Sqrt},   {"tan", Opcode::Tan}, {"tanh", Opcode::TanH}};
     static const std::map<std::string, ElementType> types = {{"f32", ElementType::F32}, {"f16", ElementType::F16}, {"bf16", ElementType::BF16}};
     std::istringstream words(name);
     std::string op, type;

@@ -145,6 +145,84 @@ TEST_CASE("interleaving: load buffering gives no value out of nothing") {
   CHECK(all == Outcomes{{0, 0}});
 }
 
+std::string add(const std::string& value, const std::string& token, const std::string& how, const std::string& to, const std::string& what, const std::string& after) {
+  return "      %" + value + ", %" + token + " = atomic_rmw_tko " + how + " %" + to + ", add, %" + what + " token=%" + after + " : tile<ptr<i32>>, tile<i32> -> tile<i32>, token\n";
+}
+
+TEST_CASE("interleaving: two readers may see two writes in different orders, but not of one place") {
+  const auto readers = [](const std::string& look, const std::string& first, const std::string& second) {
+    return Litmus({store("a", "relaxed device", "x", "1", "k"), store("a", "relaxed device", second, second == "x" ? "2" : "1", "k"),
+                   load("p", "b", look, first, "k") + load("q", "c", look, second, "b") + found("p", "r0") + found("q", "r1"),
+                   load("p", "b", look, second, "k") + load("q", "c", look, first, "b") + found("p", "r2") + found("q", "r3")})
+        .explore(4);
+  };
+  CHECK(readers("relaxed device", "x", "y").count({1, 0, 1, 0}) == 1);
+  for (const auto& o : readers("relaxed device", "x", "x")) {
+    CAPTURE(o);
+    // Of one place: both see 1 and 2 in the same order, and 0 never again.
+    CHECK(!(o[0] != 0 && o[1] == 0));
+    CHECK(!(o[2] != 0 && o[3] == 0));
+    CHECK(!(o[0] != 0 && o[1] != 0 && o[0] != o[1] && o[2] == o[1] && o[3] == o[0]));
+  }
+}
+
+TEST_CASE("interleaving: a read-modify-write carries a release on") {
+  // Block 1 adds 1 to the flag without any order; 2 in the flag says that it came after the release.
+  const auto chain = [](const std::string& release) {
+    return Litmus({store("a", "weak", "x", "1", "k") + store("b", release, "y", "1", "a"), add("o", "c", "relaxed device", "y", "1", "k"),
+                   load("f", "d", "acquire device", "y", "k") + load("v", "e", "weak", "x", "d") + found("f", "r0") + found("v", "r1")})
+        .explore(2);
+  };
+  const Outcomes right = chain("release device");
+  CHECK(right.count({2, 0}) == 0);
+  CHECK(right.count({2, 1}) == 1);
+  CHECK(right.count({1, 0}) == 1);  // the addition came first, or the store
+  CHECK(chain("relaxed device").count({2, 0}) == 1);
+}
+
+TEST_CASE("interleaving: what a block has read goes with its release") {
+  const auto through = [](const std::string& release) {
+    return Litmus({store("a", "relaxed device", "x", "1", "k"), load("p", "b", "relaxed device", "x", "k") + store("c", release, "y", "p", "b"),
+                   load("q", "d", "acquire device", "y", "k") + load("v", "e", "relaxed device", "x", "d") + found("q", "r0") + found("v", "r1")})
+        .explore(2);
+  };
+  CHECK(through("release device") == Outcomes{{0, 0}, {0, 1}, {1, 1}});
+}
+
+TEST_CASE("interleaving: two blocks that write two places may each stay with their first write") {
+  const auto places = [](const std::string& second, const std::string& a, const std::string& b) {
+    return Litmus({store("a", "relaxed device", "r0", "1", "k") + store("b", second, "r1", "2", a), store("c", "relaxed device", "r1", "1", "k") + store("d", second, "r0", "2", b)})
+        .explore(2);
+  };
+  const Outcomes open = places("relaxed device", "k", "k");
+  CHECK(open == Outcomes{{1, 1}, {1, 2}, {2, 1}, {2, 2}});
+  // A release comes after what its tokens lead to, also in the order in which this machine lets others see it.
+  CHECK(places("release device", "a", "c") == Outcomes{{1, 2}, {2, 1}, {2, 2}});
+}
+
+TEST_CASE("interleaving: one of many compare-and-swaps wins, through pointers and through views") {
+  const std::string text = R"(cuda_tile.module @m {
+  entry @k(%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %z: tile<ptr<i32>>, %r: tile<ptr<i32>>) {
+    %bx, %by, %bz = get_tile_block_id : tile<i32>
+    %0 = constant <i32: 0> : tile<i32>
+    %1 = constant <i32: 1> : tile<i32>
+    %me = addi %bx, %1 : tile<i32>
+    %old, %t = atomic_cas_tko relaxed device %x, %0, %me : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+    %won = cmpi equal %old, %0, signed : tile<i32> -> tile<i1>
+    %one = exti %won unsigned : tile<i1> -> tile<i32>
+    %w = reshape %one : tile<i32> -> tile<1xi32>
+    %tv = make_tensor_view %r, shape = [2], strides = [1] : tensor_view<2xi32, strides=[1]>
+    %v = make_partition_view %tv : partition_view<tile=(1), tensor_view<2xi32, strides=[1]>>
+    %c = atomic_red_view_tko relaxed device %v[%0], add, %w : tile<1xi32>, partition_view<tile=(1), tensor_view<2xi32, strides=[1]>>, tile<i32> -> token
+    %m = reshape %me : tile<i32> -> tile<1xi32>
+    %d = atomic_red_view_tko relaxed device %v[%1], umax, %m : tile<1xi32>, partition_view<tile=(1), tensor_view<2xi32, strides=[1]>>, tile<i32> -> token
+    return
+  }
+}
+)";
+  CHECK(Litmus(text, 6).explore(2) == Outcomes{{1, 6}});
+}
+
 /// Four blocks that add 1 under a lock.
 std::string locked(const std::string& unlock_after) {
   return R"(cuda_tile.module @m {

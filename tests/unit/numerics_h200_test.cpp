@@ -52,6 +52,21 @@ TEST_CASE("f64 arithmetic on an H200: the first NaN made quiet, or the negative 
   CHECK(of<uint64_t>(f64(Opcode::RemF), {kPayload, kOne}) == kPayload);
 }
 
+TEST_CASE("f64 functions on an H200: the first NaN made quiet, or the negative one outside of their domain") {
+  constexpr uint64_t kHalf = 0x3FE0000000000000;
+  for (const Opcode op : {Opcode::Exp, Opcode::Exp2, Opcode::Log, Opcode::Log2, Opcode::Sin, Opcode::Cos, Opcode::Tan,
+                          Opcode::SinH, Opcode::CosH, Opcode::TanH, Opcode::Rsqrt}) {
+    CHECK(of<uint64_t>(f64(op), {kPayload}) == kPayload);
+    CHECK(of<uint64_t>(f64(op), {kSignalling}) == (kSignalling | kNan));
+  }
+  for (const Opcode op : {Opcode::FPowF, Opcode::Atan2}) {
+    CHECK(of<uint64_t>(f64(op), {kHalf, kPayload}) == kPayload);
+    CHECK(of<uint64_t>(f64(op), {kPayload, kHalf}) == kPayload);
+  }
+  for (const Opcode op : {Opcode::Log, Opcode::Log2, Opcode::Rsqrt}) CHECK(of<uint64_t>(f64(op), {kMinusOne}) == kInvalid);
+  CHECK(of<uint64_t>(f64(Opcode::FPowF), {kMinusOne, kHalf}) == kInvalid);
+}
+
 TEST_CASE("f32 atomic additions on an H200 flush subnormal numbers, no others do") {
   CHECK(of<uint32_t>(find_atomic_add(ElementType::F32, Numerics::H200), {1, 1}) == 0);
   CHECK(of<uint32_t>(find_atomic_add(ElementType::F32, Numerics::H200), {0x80000001, 0x80000000}) == 0x80000000);
@@ -64,9 +79,10 @@ TEST_CASE("f32 atomic additions on an H200 flush subnormal numbers, no others do
 TEST_CASE("types and operations of which nothing else is known have the exact kernels") {
   bool same = true;
   for (const ElementType t : {ElementType::F16, ElementType::BF16, ElementType::F32})
-    for (const Opcode op : {Opcode::AddF, Opcode::MulF, Opcode::Exp, Opcode::Fma}) same = same && find_elementwise(op, t, t, {}, Numerics::H200) == find_elementwise(op, t, t, {});
+    for (const Opcode op : {Opcode::AddF, Opcode::MulF, Opcode::Sqrt, Opcode::DivF, Opcode::RemF, Opcode::Fma})
+      same = same && find_elementwise(op, t, t, {}, Numerics::H200) == find_elementwise(op, t, t, {});
   CHECK(same);
-  same = f64(Opcode::Exp) == f64(Opcode::Exp, Rounding::NearestEven, Numerics::Exact);
+  same = f64(Opcode::Floor) == f64(Opcode::Floor, Rounding::NearestEven, Numerics::Exact);
   CHECK(same);
 }
 

@@ -25,6 +25,15 @@ struct Case {
   std::vector<std::string> arguments;
 };
 
+/// Launches until a helper has come, for 20 seconds at most: on a busy machine it may get no processor for a while. Returns the steps it helped with.
+template <class F>
+uint64_t until_helped(const F& launch) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  uint64_t shared = 0;
+  while (shared == 0 && std::chrono::steady_clock::now() < until) shared = launch();
+  return shared;
+}
+
 /// A kernel that reads 512 x 256 elements of x and y as %a and %b, and writes %r, of the same shape, to z.
 std::string kernel(const std::string& element, const std::string& body) {
   std::string t = "!array = !cuda_tile.tensor_view<512x256x" + element + ", strides=[256,1]>\n!view = !cuda_tile.partition_view<tile=(512x256), !array>\n"
@@ -167,8 +176,15 @@ TEST_CASE("a block whose steps are spread over threads leaves the memory that on
             REQUIRE(std::memcmp(memory.data(), expected.data(), memory.size()) == 0);
           }
     }
-    // A helper may come late on a busy machine, but not to every one of these launches.
-    CHECK(shared > 0);
+    const auto again = [&c]() -> uint64_t {
+      observe_kit::Kernel k(c.text, c.arguments);
+      RunOptions options;
+      options.threads = 8;
+      const auto stats = k.device->launch(*k.entry, {1, 1, 1}, k.args, options, k.diags);
+      REQUIRE(stats);
+      return stats->shared_steps;
+    };
+    CHECK((shared > 0 || until_helped(again) > 0));
   }
 }
 
@@ -184,21 +200,22 @@ TEST_CASE("a few blocks are helped by the threads that have none") {
   const std::vector<std::string> arguments = {"ptr:f32[196608]=normal(seed=1)"};
   observe_kit::Kernel reference(text, arguments);
   REQUIRE(reference.run({}, {3, 1, 1}));
+  const auto launch = [&](unsigned threads) -> uint64_t {
+    CAPTURE(threads);
+    observe_kit::Kernel k(text, arguments);
+    RunOptions options;
+    options.threads = threads;
+    const auto stats = k.device->launch(*k.entry, {3, 1, 1}, k.args, options, k.diags);
+    REQUIRE(stats);
+    CHECK(stats->blocks == 3);
+    CHECK(stats->threads == std::min(threads, 3u));
+    REQUIRE(std::memcmp(k.args.buffers[0].memory.data(), reference.args.buffers[0].memory.data(), reference.args.buffers[0].memory.size()) == 0);
+    return stats->shared_steps;
+  };
   uint64_t shared = 0;
   for (const unsigned threads : {2u, 3u, 4u, 8u})
-    for (int round = 0; round < 4; ++round) {
-      CAPTURE(threads);
-      observe_kit::Kernel k(text, arguments);
-      RunOptions options;
-      options.threads = threads;
-      const auto stats = k.device->launch(*k.entry, {3, 1, 1}, k.args, options, k.diags);
-      REQUIRE(stats);
-      CHECK(stats->blocks == 3);
-      CHECK(stats->threads == std::min(threads, 3u));
-      shared += stats->shared_steps;
-      REQUIRE(std::memcmp(k.args.buffers[0].memory.data(), reference.args.buffers[0].memory.data(), reference.args.buffers[0].memory.size()) == 0);
-    }
-  CHECK(shared > 0);
+    for (int round = 0; round < 4; ++round) shared += launch(threads);
+  CHECK((shared > 0 || until_helped([&] { return launch(8); }) > 0));
 }
 
 TEST_CASE("each piece of shared work is done once, whoever comes and goes") {

@@ -113,6 +113,35 @@ TEST_CASE("the operation that traps is the last line of a trace") {
   CHECK(k.diags.first_error()->code == Code::T0101);
 }
 
+TEST_CASE("an access outside every array names the element, the bytes, the argument, its size, the block and the place") {
+  const auto message = [](const std::string& by) {
+    Kernel k(R"(cuda_tile.module @m {
+  entry @bad(%p: tile<ptr<f32>>, %n: tile<i64>) {
+    %i = iota : tile<2xi64>
+    %n1 = reshape %n : tile<i64> -> tile<1xi64>
+    %n2 = broadcast %n1 : tile<1xi64> -> tile<2xi64>
+    %j = addi %i, %n2 : tile<2xi64>
+    %p1 = reshape %p : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %p2 = broadcast %p1 : tile<1xptr<f32>> -> tile<2xptr<f32>>
+    %q = offset %p2, %j : tile<2xptr<f32>>, tile<2xi64> -> tile<2xptr<f32>>
+    %v, %t = load_ptr_tko weak %q : tile<2xptr<f32>> -> tile<2xf32>, token
+    return
+  }
+}
+)",
+             {"ptr:f32[3]=zeros", "i64:" + by});
+    CHECK(!k.run({}));
+    CHECK(k.diags.first_error()->code == Code::T0101);
+    const std::string text = render(k.diags);
+    return text.substr(0, text.find('\n'));
+  };
+  const std::string who = "k.tile:10:14: error: load_ptr_tko: element ", whose = " of argument 0 (p), which has 12 bytes, in block (0, 0, 0) [T0101]";
+  CHECK(message("2") == who + "1 accesses 4 bytes at byte 12" + whose);
+  CHECK(message("-1") == who + "0 accesses 4 bytes at byte -4" + whose);
+  CHECK(message("1000") == who + "0 accesses 4 bytes at byte 4000" + whose);
+  CHECK(message("-1000") == who + "0 accesses 4 bytes at byte -4000" + whose);
+}
+
 TEST_CASE("a reduction is one operation of a trace, with and without a fast form of its body") {
   for (const char* body :
        {"%s = addf %l, %r : tile<f32>", "%d = addf %l, %r : tile<f32>\n      %s = addf %d, %outside : tile<f32>"}) {

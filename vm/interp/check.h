@@ -55,7 +55,7 @@ struct CheckOptions {
 };
 
 /// A checker for launches of entries of `module`, one launch at a time. Findings are added to the launch's diagnostics
-/// when it ends: errors T0103 and T0110 to T0118, each kind and place once; of `nan` warnings W0002, each place once
+/// when it ends: errors T0103 and T0110 to T0119, each kind and place once; of `nan` warnings W0002, each place once
 /// for all launches.
 [[nodiscard]] std::unique_ptr<Observer> make_checker(std::shared_ptr<const ValidModule> module, CheckOptions options);
 

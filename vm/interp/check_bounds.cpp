@@ -1,5 +1,5 @@
-// The check `bounds`: accesses inside an allocation but outside the array of the argument, indices outside the index
-// space of a view, broken inbounds promises, and writes to constant globals.
+// The check `bounds`: accesses inside an allocation but outside the array of the argument, accesses not aligned to their elements,
+// indices outside the index space of a view, broken inbounds promises, and writes to constant globals.
 #include <algorithm>
 
 #include "vm/interp/check_part.h"
@@ -168,8 +168,14 @@ class BoundsCheck : public CheckPart {
     const bool free = allocation >= sets_.size() || sets_[allocation].everything() || sets_[allocation].surely(all.begin & Memory::kOffsetMask, all.end - (all.begin & ~Memory::kOffsetMask));
     if (!free || (!constant_.empty() && all.kind != MemoryAccess::Kind::Read)) CheckPart::accesses(x, s, all);
   }
-  unsigned wants(InstId i) const override { return facts.op(i).memory && facts.op(i).view != kNone ? kBefore : kNever; }
+  unsigned wants(InstId i) const override {
+    const CheckFacts::Op& op = facts.op(i);
+    return op.memory && (op.view != kNone || must_be_aligned(op)) ? kBefore : kNever;
+  }
   void before(Exec& x, const Step& s) override {
+    const CheckFacts::Op& op = facts.op(s.inst);
+    if (must_be_aligned(op)) aligned(x, s, op);
+    if (op.view == kNone) return;
     const auto& v = static_cast<const ViewAccess&>(*s.data);
     const uint64_t* view = x.at<uint64_t>(s.in[0]);
     const uint32_t promises = facts.op(s.inst).inbounds;
@@ -201,6 +207,25 @@ class BoundsCheck : public CheckPart {
       return "[" + out + "]";
     };
     return "shape " + list(a.shape) + ", strides " + list(a.strides) + (a.offset ? ", first element " + std::to_string(a.offset) : "");
+  }
+  /// Atomic operations that are not aligned stop the launch anyway.
+  [[nodiscard]] static bool must_be_aligned(const CheckFacts::Op& op) { return op.element_bits > 8 && op.reads != op.writes; }
+  void aligned(Exec& x, const Step& s, const CheckFacts::Op& op) {
+    const uint64_t bytes = op.element_bits / 8, low = bytes - 1;
+    const uint64_t* p = op.view != kNone ? x.at<uint64_t>(s.in[0]) : facts.data<uint64_t>(x, op.pointers);
+    const uint8_t* mask = op.mask != kNone ? facts.data<uint8_t>(x, op.mask) : nullptr;
+    const size_t n = op.view != kNone ? 1 : facts.count(op.pointers);
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; ++i) all |= p[i];
+    if ((all & low) == 0) return;
+    for (size_t i = 0; i < n; ++i) {
+      if ((p[i] & low) == 0 || (mask && !mask[i])) continue;
+      if (!findings.wanted(x, Code::T0119, s.inst)) return;
+      const std::string what = op.view != kNone ? "a view of elements" : (op.reads ? "reads" : "writes") + std::string(" an element");
+      findings.add(x, {Code::T0119, s.inst, what + " of " + std::to_string(bytes) + " bytes at " + x.memory.describe(p[i]) + ", and that is no multiple of " + std::to_string(bytes),
+                       {}, "a GPU stops at such an access"});
+      return;
+    }
   }
   [[nodiscard]] static std::string owner(const Exec& x, uint64_t base) {
     const Memory::Allocation* a = x.memory.find(base);

@@ -13,6 +13,9 @@ namespace {
 
 enum class Mode : uint8_t { And, Or, Xor, Add, AddF, Max, Min, UMax, UMin, Xchg };
 
+/// The words of a multimem reduction, in the order of their encodings; add is that of the element.
+constexpr Mode kMultimem[] = {Mode::Add, Mode::Min, Mode::Max, Mode::And, Mode::Or, Mode::Xor, Mode::UMin, Mode::UMax};
+
 struct AtomicData : ViewAccess {
   Mode mode = Mode::Add;
   size_t size = 4;
@@ -146,16 +149,20 @@ Flow eval_red(Exec& x, const Step& s) {
       (void)update<T>(d, host, static_cast<T>(read_bits(arg, d.size, e)));
     });
   });
-  if (ok && !aligned) return x.trap(Code::T0101, s, "atomic_red_view_tko: the array is not aligned to its elements");
+  if (ok && !aligned) return x.trap(Code::T0101, s, std::string(x.plan.function().def(s.inst).name) + ": the array is not aligned to its elements");
   return ok ? Flow::Next : Flow::Trap;
 }
 
-AtomicData* atomic_data(PlanBuilder& b, InstId i, ValueId arg, bool has_mode) {
+AtomicData* atomic_data(PlanBuilder& b, InstId i, ValueId arg) {
   AtomicData* d = b.data<AtomicData>();
   const ElementType e = b.element(arg);
   d->element = e;
   d->size = info(e).storage;
-  if (has_mode) d->mode = static_cast<Mode>(b.f.attr(i, static_cast<size_t>(attr_index(b.f.def(i), "mode"))));
+  if (const int mode = attr_index(b.f.def(i), "mode"); mode >= 0) d->mode = static_cast<Mode>(b.f.attr(i, static_cast<size_t>(mode)));
+  if (const int kind = attr_index(b.f.def(i), "reduction"); kind >= 0) {
+    d->mode = kMultimem[b.f.attr(i, static_cast<size_t>(kind))];
+    if (d->mode == Mode::Add && info(e).is_float) d->mode = Mode::AddF;
+  }
   if (d->mode == Mode::AddF) d->add = find_atomic_add(e, b.numerics);
   if ((d->mode == Mode::AddF && !d->add) || d->size < 2) {
     b.why = "element type " + std::string(info(e).name);
@@ -168,7 +175,7 @@ AtomicData* atomic_data(PlanBuilder& b, InstId i, ValueId arg, bool has_mode) {
 
 bool compile_atomic_rmw(PlanBuilder& b, InstId i) {
   const Function& f = b.f;
-  AtomicData* d = atomic_data(b, i, f.operand(i, 1), true);
+  AtomicData* d = atomic_data(b, i, f.operand(i, 1));
   if (!d) return false;
   const Slot in[3] = {b.slot(f.operand(i, 0)), b.slot(f.operand(i, 1)), b.slot(f.operand(i, 2))};
   const Slot out = b.define(f.result(i));
@@ -182,7 +189,7 @@ bool compile_atomic_rmw(PlanBuilder& b, InstId i) {
 
 bool compile_atomic_cas(PlanBuilder& b, InstId i) {
   const Function& f = b.f;
-  AtomicData* d = atomic_data(b, i, f.operand(i, 1), false);
+  AtomicData* d = atomic_data(b, i, f.operand(i, 1));
   if (!d) return false;
   const Slot in[4] = {b.slot(f.operand(i, 0)), b.slot(f.operand(i, 1)), b.slot(f.operand(i, 3)), b.slot(f.operand(i, 2))};
   const Slot out = b.define(f.result(i));
@@ -195,14 +202,16 @@ bool compile_atomic_cas(PlanBuilder& b, InstId i) {
 }
 
 bool compile_atomic_red(PlanBuilder& b, InstId i) {
-  const Function& f = b.f;
-  AtomicData* d = atomic_data(b, i, f.operand(i, 2), true);
-  if (!d || !d->plan(b, i, f.operand(i, 0), f.group(i, 1))) return false;
+  const OpDef& row = b.f.def(i);
+  const int value = operand_index(row, "value");  // multimem_reduce_view_tko calls it a tile
+  const ValueId view = b.f.operand(i, 0), arg = b.f.operand(i, static_cast<size_t>(value >= 0 ? value : operand_index(row, "tile")));
+  AtomicData* d = atomic_data(b, i, arg);
+  if (!d || !d->plan(b, i, view, b.f.group(i, static_cast<size_t>(operand_index(row, "index"))))) return false;
   Step& s = b.step(i, eval_red);
-  s.in[0] = b.slot(f.operand(i, 0));
-  s.in[1] = b.slot(f.operand(i, 2));
+  s.in[0] = b.slot(view);
+  s.in[1] = b.slot(arg);
   s.data = d;
-  s.n = b.count(f.operand(i, 2));
+  s.n = b.count(arg);
   return true;
 }
 

@@ -75,6 +75,19 @@ void prefer_targets(PlanBuilder& b, const Region& r, RegionId id, const std::vec
       b.prefer(operands[k], targets[k]);
 }
 
+// The body of the loop `i`, whose step is number `at`, and the loop's end.
+bool compile_body(PlanBuilder& b, InstId i, const Region& r, const PlanBuilder::LoopFrame& frame, uint32_t at) {
+  prefer_targets(b, r, b.f.insts[i].first_region, frame.args, Opcode::Continue);
+  b.loops.push_back(frame);
+  if (!b.region(r)) return false;
+  b.loops.pop_back();
+  Step& s = b.step_at(at);
+  s.body[0] = at + 1;
+  s.body[1] = s.next = b.step_count();
+  for (uint32_t k = 0; k < b.f.insts[i].result_count; ++k) b.settle(b.f.result(i, k));
+  return true;
+}
+
 }  // namespace
 
 bool compile_for(PlanBuilder& b, InstId i) {
@@ -101,15 +114,7 @@ bool compile_for(PlanBuilder& b, InstId i) {
     s.out[0] = iv;
     s.data = d;
   }
-  prefer_targets(b, r, f.insts[i].first_region, frame.args, Opcode::Continue);
-  b.loops.push_back(frame);
-  if (!b.region(r)) return false;
-  b.loops.pop_back();
-  Step& s = b.step_at(at);
-  s.body[0] = at + 1;
-  s.body[1] = s.next = b.step_count();
-  for (uint32_t k = 0; k < f.insts[i].result_count; ++k) b.settle(f.result(i, k));
-  return true;
+  return compile_body(b, i, r, frame, at);
 }
 
 bool compile_loop(PlanBuilder& b, InstId i) {
@@ -123,15 +128,7 @@ bool compile_loop(PlanBuilder& b, InstId i) {
   for (uint32_t k = 0; k < f.insts[i].result_count; ++k) frame.results.push_back(b.define_result(f.result(i, k), i));
   const uint32_t at = b.step_count();
   b.step(i, eval_loop).data = d;
-  prefer_targets(b, r, f.insts[i].first_region, frame.args, Opcode::Continue);
-  b.loops.push_back(frame);
-  if (!b.region(r)) return false;
-  b.loops.pop_back();
-  Step& s = b.step_at(at);
-  s.body[0] = at + 1;
-  s.body[1] = s.next = b.step_count();
-  for (uint32_t k = 0; k < f.insts[i].result_count; ++k) b.settle(f.result(i, k));
-  return true;
+  return compile_body(b, i, r, frame, at);
 }
 
 bool compile_if(PlanBuilder& b, InstId i) {

@@ -64,11 +64,33 @@ Modifiers modifiers_of(const Function& f, InstId i) {
   return m;
 }
 
+namespace {
+
+/// Whether all elements of a value are one constant of the kernel.
+bool is_one_constant(const PlanBuilder& b, ValueId v) {
+  for (InstId i = 0; i < b.f.insts.size(); ++i) {
+    if (b.f.insts[i].result_count == 0 || b.f.result(i) != v) continue;
+    const Opcode op = b.f.insts[i].op;
+    if (op == Opcode::Broadcast || op == Opcode::Reshape) return is_one_constant(b, b.f.operands(i)[0]);
+    return op == Opcode::Constant && b.module.attrs.get(b.f.attr(i, 0)).bytes.size() == b.storage(v);
+  }
+  return false;
+}
+
+ElementwiseFn kernel_of(const PlanBuilder& b, InstId i, ElementType in, ElementType out) {
+  const Modifiers m = modifiers_of(b.f, i);
+  if (b.numerics == Numerics::H200 && b.f.insts[i].op == Opcode::DivF && is_one_constant(b, b.f.operands(i)[1]))
+    if (const ElementwiseFn known = find_quotient_by_constant(out, m)) return known;
+  return find_elementwise(b.f.insts[i].op, in, out, m, b.numerics);
+}
+
+}  // namespace
+
 bool compile_elementwise(PlanBuilder& b, InstId i) {
   const auto operands = b.f.operands(i);
   const ValueId result = b.f.result(i);
   const ElementType in = b.element(operands[operands.size() - 1]), out = b.element(result);
-  const ElementwiseFn kernel = find_elementwise(b.f.insts[i].op, in, out, modifiers_of(b.f, i), b.numerics);
+  const ElementwiseFn kernel = kernel_of(b, i, in, out);
   if (!kernel) {
     b.why = "element types " + std::string(info(in).name) + " -> " + std::string(info(out).name);
     return false;

@@ -4,12 +4,16 @@
 #include <algorithm>
 
 #include "vm/interp/eval.h"
+#include "vm/interp/numerics_h200_mma.h"
 
 namespace tile {
 namespace {
 
 struct MmaData : StepData {
   MmaDesc desc;
+};
+struct ProductData : StepData {
+  ProductDesc desc;
 };
 struct ScaledData : StepData {
   MmaScaledDesc desc;
@@ -30,6 +34,14 @@ void by_rows(Exec& x, const Desc& d, const F& f) {
 Flow eval_mma(Exec& x, const Step& s) {
   const MmaDesc& d = static_cast<const MmaData&>(*s.data).desc;
   by_rows(x, d, [&](size_t begin, size_t end, std::byte* scratch) { mma_rows(d, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), scratch); });
+  return Flow::Next;
+}
+
+Flow eval_mma_h200(Exec& x, const Step& s) {
+  const ProductDesc& d = static_cast<const ProductData&>(*s.data).desc;
+  by_rows(x, d.mma, [&](size_t begin, size_t end, std::byte* scratch) {
+    mma_rows_h200(d, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), scratch);
+  });
   return Flow::Next;
 }
 
@@ -83,6 +95,17 @@ bool compile_mma(PlanBuilder& b, InstId i) {
   if (!mma_supported(d->desc.lhs_rhs, d->desc.acc)) {
     b.why = std::string(info(d->desc.lhs_rhs).name) + " with accumulator " + std::string(info(d->desc.acc).name);
     return false;
+  }
+  if (b.numerics == Numerics::H200 && f.insts[i].op == Opcode::MmaF) {
+    ProductData* p = b.data<ProductData>();
+    p->desc.mma = d->desc;
+    p->desc.fast = f.attr(i, static_cast<size_t>(attr_index(f.def(i), "fast_acc"))) != 0;
+    p->desc.batched = b.type(operands[0]).shape.size() == 3;
+    if (product_path_h200(p->desc) != ProductPath::Exact) {
+      b.scratch(mma_scratch_bytes_h200(d->desc));
+      finish(b, i, eval_mma_h200, p);
+      return true;
+    }
   }
   b.scratch(mma_scratch_bytes(d->desc));
   finish(b, i, eval_mma, d);

@@ -62,7 +62,7 @@ bool runs(Exec& x, const Step& s, Slot pointers, Slot mask_slot, size_t size, Me
       (void)x.trap(Code::T0101, s,
                    std::string(x.plan.function().def(s.inst).name) + ": element " + std::to_string(i) + " accesses " + std::to_string(size) + " bytes at " +
                        x.memory.describe(p[i]),
-                   "mask out the elements beyond the end of the array");
+                   "mask out the elements outside the array");
       return false;
     }
     if (x.observed) {

@@ -7,6 +7,7 @@
 #include "vm/interp/eval.h"
 #include "vm/interp/fused.h"
 #include "vm/interp/numerics_h200.h"
+#include "vm/interp/numerics_h200_reduce.h"
 #include "vm/interp/reduce_kernels.h"
 #include "vm/interp/strided.h"
 
@@ -22,12 +23,14 @@ struct ReduceData : StepData {
     size_t size = 4;
     Slot in, out, left, current;
     Slot gathered = kNoSlot;              // [len][lanes], where positions are not neighbours in memory
+    Slot table = kNoSlot;                 // [rows][lanes], where the order is that of an H200
   };
   std::vector<Operand> operands;
   std::vector<Move> yield;                // body results -> left
   Slot yield_temp = kNoSlot;
   size_t outer = 1, len = 1, inner = 1, lanes = 1;
   bool scan = false, reverse = false;
+  CombinationOrder order;                 // of an H200; without steps the one of this machine
 };
 
 Flow eval_reduce(Exec& x, const Step& s) {
@@ -61,7 +64,34 @@ Flow eval_reduce(Exec& x, const Step& s) {
         }
       }
     };
-    for (size_t step = 0; step < d.len; ++step) {
+    if (!d.order.steps.empty()) {
+      const auto row = [&](const ReduceData::Operand& o, size_t i) { return x.at<std::byte>(o.table) + i * d.lanes * o.size; };
+      const auto copy = [&](const ReduceData::Operand& o, std::byte* to, const std::byte* from) { std::memcpy(to, from, d.lanes * o.size); };
+      for (size_t j = 0; j < d.len; ++j)
+        for (const auto& o : d.operands) {
+          slice(o, d.reverse ? d.len - 1 - j : j, o.current);
+          copy(o, row(o, j), x.at<std::byte>(o.current));
+        }
+      for (const Combination& step : d.order.steps) {
+        if (step.right == Combination::kNone) {
+          for (const auto& o : d.operands) copy(o, row(o, step.to), row(o, step.left));
+          continue;
+        }
+        for (const auto& o : d.operands) {
+          copy(o, x.at<std::byte>(o.left), row(o, step.left));
+          copy(o, x.at<std::byte>(o.current), row(o, step.right));
+        }
+        const Flow flow = x.run(s.body[0], s.body[1]);
+        if (flow == Flow::Trap) return flow;
+        x.copy(d.yield, d.yield_temp);
+        for (const auto& o : d.operands) copy(o, row(o, step.to), x.at<std::byte>(o.left));
+      }
+      for (size_t j = 0; j < d.order.results.size(); ++j) {
+        for (const auto& o : d.operands) copy(o, x.at<std::byte>(o.left), row(o, d.order.results[j]));
+        if (d.scan) emit(d.reverse ? d.len - 1 - j : j);
+      }
+    }
+    for (size_t step = 0; step < (d.order.steps.empty() ? d.len : 0); ++step) {
       const size_t j = d.reverse ? d.len - 1 - step : step;
       if (step == 0) {
         for (const auto& o : d.operands) slice(o, j, o.left);
@@ -93,27 +123,8 @@ struct FastData : FoldData {
   Modifiers modifiers;
   size_t inner = 1;
   bool scan = false, reverse = false;
-  ElementwiseFn followed = nullptr;       // computes the operation where its numbers are not those of the fast kernels
-
-  /// The same with the kernel of the operation.
-  void follow(std::byte* out, const std::byte* in) const {
-    const size_t row = inner * info(element).storage;
-    std::vector<std::byte> left(row);
-    for (size_t o = 0; o < outer; ++o) {
-      for (size_t step = 0; step < len; ++step) {
-        const size_t j = reverse ? len - 1 - step : step;
-        const std::byte* current = in + (o * len + j) * row;
-        const void* operands[2] = {left.data(), current};
-        if (step == 0) {
-          std::memcpy(left.data(), current, row);
-        } else {
-          followed(left.data(), operands, inner);
-        }
-        if (scan) std::memcpy(out + (o * len + j) * row, left.data(), row);
-      }
-      if (!scan) std::memcpy(out + o * row, left.data(), row);
-    }
-  }
+  ElementwiseFn followed = nullptr;       // computes the operation where the numbers of an H200 are asked for
+  CombinationOrder order;                 // in which it does
 
   [[nodiscard]] bool run(void* out, const void* in) const { return run(out, in, outer, inner, {}); }
   [[nodiscard]] bool run(void* out, const void* in, size_t rows, size_t columns, ReduceStrides strides) const {
@@ -146,7 +157,7 @@ struct FastData : FoldData {
 Flow eval_fast(Exec& x, const Step& s) {
   const auto& d = static_cast<const FastData&>(*s.data);
   if (d.followed) {
-    d.follow(x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]));
+    combine_h200(d.followed, info(d.element).storage, d.order, d.reverse, x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]), d.outer, d.len, d.inner);
   } else {
     d.run(x, x.at<std::byte>(s.out[0]), x.at<std::byte>(s.in[0]), d.len * d.inner);
   }
@@ -168,6 +179,12 @@ std::optional<ReduceKind> fast_kind(Opcode op) {
     case Opcode::XOrI: return ReduceKind::XOrI;
     default: return std::nullopt;
   }
+}
+
+CombinationOrder order_h200(const PlanBuilder& b, InstId i, const ReduceData& d) {
+  const auto dim = static_cast<size_t>(b.module.int_attr(b.f, i, 0));
+  const ThreadLayout layout = thread_layout_h200(b.type(b.f.operands(i)[0]).shape, dim, d.operands[0].size);
+  return d.scan ? scan_order_h200(layout) : reduction_order_h200(layout);
 }
 
 /// Plans the fast form if the body is `yield op(a, b)` with the two arguments in either order (all these operations commute).
@@ -192,9 +209,10 @@ bool compile_fast(PlanBuilder& b, InstId i, const Region& r, const ReduceData& d
   probe.outer = probe.len = probe.inner = 1;
   uint64_t in = 0, out = 0;
   if (!probe.run(&out, &in)) return false;
-  const ElementwiseFn own = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers);
-  const ElementwiseFn wanted = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers, b.numerics);
-  if (wanted != own) fast->followed = wanted;
+  if (b.numerics == Numerics::H200 && (*kind == ReduceKind::AddF || *kind == ReduceKind::MulF)) {
+    fast->followed = find_elementwise(f.insts[r.begin].op, fast->element, fast->element, fast->modifiers, b.numerics);
+    fast->order = order_h200(b, i, d);
+  }
   const Slot from = d.operands[0].in, to = d.operands[0].out;
   Step& s = b.step(i, eval_fast);
   s.in[0] = from;
@@ -246,8 +264,8 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
   const size_t positions = d->outer * d->inner;
   const bool vector = vectorisable(b, r);
   d->lanes = vector ? std::min(positions, kMaxLanes) : 1;
-  const bool gather = d->inner == 1 && d->lanes > 1;
-  if (gather)
+  const bool gather = d->inner == 1 && d->lanes > 1, follow = b.numerics == Numerics::H200;
+  if (gather || follow)
     while (d->lanes > 16 && d->lanes * d->len > kMaxGathered) d->lanes /= 2;
 
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -259,6 +277,7 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
     d->operands.push_back(o);
   }
   if (compile_fast(b, i, r, *d)) return true;
+  if (follow) d->order = order_h200(b, i, *d);
 
   std::vector<std::pair<Slot, size_t>> temporary;
   const auto scratch_slot = [&](size_t bytes) {
@@ -271,6 +290,7 @@ bool compile_reduce(PlanBuilder& b, InstId i) {
     ReduceData::Operand& o = d->operands[k];
     o.left = scratch_slot(d->lanes * o.size);
     o.current = scratch_slot(d->lanes * o.size);
+    if (!d->order.steps.empty()) o.table = scratch_slot(d->lanes * d->order.rows * o.size);
     if (gather) o.gathered = scratch_slot(d->lanes * d->len * o.size);
     b.bind(r.first_arg + static_cast<ValueId>(2 * k), o.left);
     b.bind(r.first_arg + static_cast<ValueId>(2 * k + 1), o.current);

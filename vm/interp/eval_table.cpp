@@ -36,16 +36,15 @@ CompileFn compile_fn(Opcode op) {
     case Opcode::Alloca: return compile_alloca;
     case Opcode::AtomicRMWTko: return compile_atomic_rmw;
     case Opcode::AtomicCASTko: return compile_atomic_cas;
-    case Opcode::AtomicRedViewTko: return compile_atomic_red;
+    // One copy of multicast memory: combining the copies gives it, and what goes to all of them goes to it.
+    case Opcode::AtomicRedViewTko: case Opcode::MultimemReduceViewTko: return compile_atomic_red;
     case Opcode::MakeTensorView: return compile_make_tensor_view;
     case Opcode::GetTensorShape: case Opcode::GetIndexSpaceShape: return compile_view_shape;
-    case Opcode::LoadViewTko: return compile_load_view;
-    case Opcode::StoreViewTko: return compile_store_view;
+    case Opcode::LoadViewTko: case Opcode::MultimemLoadReduceViewTko: return compile_load_view;
+    case Opcode::StoreViewTko: case Opcode::MultimemStoreViewTko: return compile_store_view;
     case Opcode::MmaF: case Opcode::MmaI: return compile_mma;
     case Opcode::MmaFScaled: return compile_mma_scaled;
     case Opcode::Reduce: case Opcode::Scan: return compile_reduce;
-    // Multicast memory spans several GPUs; one machine has none.
-    case Opcode::MultimemLoadReduceViewTko: case Opcode::MultimemReduceViewTko: case Opcode::MultimemStoreViewTko: return nullptr;
     // Items of a module, never instructions.
     case Opcode::Entry: case Opcode::Global: case Opcode::Module: return nullptr;
     default: return compile_elementwise;

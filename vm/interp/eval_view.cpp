@@ -127,7 +127,9 @@ bool compile_load_view(PlanBuilder& b, InstId i) {
 }
 
 bool compile_store_view(PlanBuilder& b, InstId i) {
-  const ValueId tile = b.f.operand(i, 0), view = b.f.operand(i, 1);
+  const OpDef& row = b.f.def(i);
+  const auto operand = [&](std::string_view name) { return b.f.operand(i, static_cast<size_t>(operand_index(row, name))); };
+  const ValueId tile = operand("tile"), view = operand("view");
   ViewAccess* d = b.data<ViewAccess>();
   if (!d->plan(b, i, view, b.f.group(i, 2))) return false;
   Step& s = b.step(i, eval_store_view);

@@ -23,19 +23,20 @@ std::string block_text(const Exec& x) {
   return "(" + std::to_string(x.block[0]) + ", " + std::to_string(x.block[1]) + ", " + std::to_string(x.block[2]) + ")";
 }
 
-namespace {
-constexpr uint64_t kPollMask = 1023;  // steps between looks at the cancel flag, minus one
-}
-
 template <bool kObserved>
 Flow Exec::run_steps(uint32_t begin, uint32_t end) {
   const Step* all = plan.steps_.data();
+  // Looked at before every step: one alone may take a second.
+  const std::atomic<bool>* const cancel = launch.options->cancel;
   for (uint32_t i = begin; i < end;) {
     const Step& s = all[i];
+    if (cancel && cancel->load(std::memory_order_relaxed)) {
+      launch.stop.store(true);
+      return Flow::Trap;
+    }
     if constexpr (!kObserved)
       if (s.fused && fuel_left > s.fused->items.size()) {
         fuel_left -= s.fused->items.size();
-        if (launch.options->cancel && launch.options->cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
         const Flow flow = run_fused(*this, *s.fused);
         if (flow != Flow::Next) return flow;
         i = s.fused->end;
@@ -45,7 +46,6 @@ Flow Exec::run_steps(uint32_t begin, uint32_t end) {
       fuel_left = 0;
       return trap(Code::L0104, s, "the block took more than " + std::to_string(launch.options->fuel) + " steps", "raise --fuel if the loop is meant to be this long");
     }
-    if ((fuel_left & kPollMask) == 0 && launch.options->cancel && launch.options->cancel->load(std::memory_order_relaxed)) launch.stop.store(true);
     const unsigned told = told_ ? told_[i] : Observer::kTellBefore | Observer::kTellAfter;
     if constexpr (kObserved) {
       if (told & Observer::kTellBefore)

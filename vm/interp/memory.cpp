@@ -50,7 +50,7 @@ std::string Memory::describe(uint64_t address) const {
   // An address just below an allocation carries a borrow: name the allocation it came from.
   if (const Allocation* a = find(address + (uint64_t{1} << (kOffsetBits - 1)))) {
     const int64_t below = static_cast<int64_t>(address & kOffsetMask) - (int64_t{1} << kOffsetBits);
-    return "byte " + std::to_string(below) + " of " + a->name;
+    return "byte " + std::to_string(below) + " of " + a->name + ", which has " + std::to_string(a->size) + " bytes";
   }
   return "address " + std::to_string(address) + ", which belongs to no allocation";
 }

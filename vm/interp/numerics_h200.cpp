@@ -1,8 +1,11 @@
-// Which kernels follow an H200; NaN patterns of f64 arithmetic, on top of the exact kernels.
+// Which kernels follow an H200; the NaN of f64, on top of the exact kernels and of its functions.
 #include "vm/interp/numerics_h200.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "vm/base/numeric.h"
+#include "vm/interp/numerics_h200_f64.h"
 
 namespace tile {
 namespace {
@@ -11,7 +14,15 @@ constexpr uint64_t kInfinity = 0x7FF0000000000000, kQuiet = 0x0008000000000000, 
 
 bool is_nan(uint64_t bits) { return (bits & ~(uint64_t{1} << 63)) > kInfinity; }
 
-/// The exact kernel with other NaN: the first NaN operand, made quiet, or kInvalid.
+/// The NaN of an operation: the first operand that is one, made quiet, or kInvalid.
+template <size_t kOperands>
+uint64_t nan_of(const uint64_t (&operands)[kOperands]) {
+  for (const uint64_t x : operands)
+    if (is_nan(x)) return x | kQuiet;
+  return kInvalid;
+}
+
+/// The exact kernel with those NaN.
 template <Opcode kOp, Rounding kRounding, size_t kOperands>
 void with_nan(void* out, const void* const* in, size_t n) {
   static const ElementwiseFn exact = [] {
@@ -31,11 +42,27 @@ void with_nan(void* out, const void* const* in, size_t n) {
     exact(results, from, count);
     for (size_t i = 0; i < count; ++i) {
       if (!is_nan(results[i])) continue;
-      results[i] = kInvalid;
-      for (size_t k = kOperands; k-- > 0;)
-        if (is_nan(operands[k][i])) results[i] = operands[k][i] | kQuiet;
+      uint64_t of_one[kOperands];
+      for (size_t k = 0; k < kOperands; ++k) of_one[k] = operands[k][i];
+      results[i] = nan_of(of_one);
     }
     std::memcpy(static_cast<char*>(out) + first * kSize, results, count * kSize);
+  }
+}
+
+template <size_t kOperands, auto kFunction>
+void of_numbers(void* out, const void* const* in, size_t n) {
+  auto* o = static_cast<uint64_t*>(out);
+  for (size_t i = 0; i < n; ++i) {
+    uint64_t bits[kOperands];
+    for (size_t k = 0; k < kOperands; ++k) bits[k] = static_cast<const uint64_t*>(in[k])[i];
+    double result = 0;
+    if constexpr (kOperands == 1) {
+      result = kFunction(double_of(bits[0]));
+    } else {
+      result = kFunction(double_of(bits[0]), double_of(bits[1]));
+    }
+    o[i] = result != result ? nan_of(bits) : double_bits(result);
   }
 }
 
@@ -49,7 +76,7 @@ ElementwiseFn by_rounding(Rounding r) {
   }
 }
 
-ElementwiseFn f64_with_nan(Opcode op, Rounding r) {
+ElementwiseFn of_f64(Opcode op, Rounding r) {
   switch (op) {
     case Opcode::AddF: return by_rounding<Opcode::AddF, 2>(r);
     case Opcode::SubF: return by_rounding<Opcode::SubF, 2>(r);
@@ -58,6 +85,19 @@ ElementwiseFn f64_with_nan(Opcode op, Rounding r) {
     case Opcode::Fma: return by_rounding<Opcode::Fma, 3>(r);
     case Opcode::Sqrt: return by_rounding<Opcode::Sqrt, 1>(r);
     case Opcode::RemF: return with_nan<Opcode::RemF, Rounding::NearestEven, 2>;
+    case Opcode::Exp: return of_numbers<1, h200::exponential>;
+    case Opcode::Exp2: return of_numbers<1, h200::binary_exponential>;
+    case Opcode::Log: return of_numbers<1, h200::logarithm>;
+    case Opcode::Log2: return of_numbers<1, h200::binary_logarithm>;
+    case Opcode::Sin: return of_numbers<1, h200::sine>;
+    case Opcode::Cos: return of_numbers<1, h200::cosine>;
+    case Opcode::Tan: return of_numbers<1, h200::tangent_of_angle>;
+    case Opcode::SinH: return of_numbers<1, h200::hyperbolic_sine>;
+    case Opcode::CosH: return of_numbers<1, h200::hyperbolic_cosine>;
+    case Opcode::TanH: return of_numbers<1, h200::hyperbolic_tangent>;
+    case Opcode::Rsqrt: return of_numbers<1, h200::inverse_root>;
+    case Opcode::FPowF: return of_numbers<2, h200::power>;
+    case Opcode::Atan2: return of_numbers<2, h200::angle_between>;
     default: return nullptr;
   }
 }
@@ -67,8 +107,13 @@ ElementwiseFn f64_with_nan(Opcode op, Rounding r) {
 ElementwiseFn find_elementwise(Opcode op, ElementType in, ElementType out, const Modifiers& m, Numerics numerics) {
   const ElementwiseFn exact = find_elementwise(op, in, out, m);
   if (!exact || numerics == Numerics::Exact || in != out) return exact;
-  const ElementwiseFn other = in == ElementType::F64 ? f64_with_nan(op, m.rounding) : find_unit_function(op, in, m);
-  return other ? other : exact;
+  if (in == ElementType::F64) {
+    const ElementwiseFn other = of_f64(op, m.rounding);
+    return other ? other : exact;
+  }
+  if (const ElementwiseFn unit = find_unit_function(op, in, m)) return unit;
+  const ElementwiseFn elementary = find_elementary(op, in);
+  return elementary ? elementary : exact;
 }
 
 ElementwiseFn find_atomic_add(ElementType e, Numerics numerics) {

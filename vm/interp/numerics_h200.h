@@ -11,6 +11,12 @@ namespace tile {
 /// The kernel of a legal operation that is one instruction of the function unit with multiplications around it, else nullptr.
 [[nodiscard]] ElementwiseFn find_unit_function(Opcode op, ElementType e, const Modifiers& m);
 
+/// The kernel of `divf` with `approx` or `full` where the compiler knows the divisor, which is the same for all elements; else nullptr.
+[[nodiscard]] ElementwiseFn find_quotient_by_constant(ElementType e, const Modifiers& m);
+
+/// The kernel of a function without `approx` that is computed in f32 by reduction and polynomials, else nullptr.
+[[nodiscard]] ElementwiseFn find_elementary(Opcode op, ElementType e);
+
 /// The kernel that adds in atomics.
 [[nodiscard]] ElementwiseFn find_atomic_add(ElementType e, Numerics numerics);
 

@@ -38,6 +38,17 @@ std::vector<Val> Generator::pick_carried() {
   return out;
 }
 
+// Ends the loop `i`: what was known before its region counts again, and its results are known.
+void Generator::end_loop(InstId i, const Outside& outside, const std::vector<Val>& carried, bool token) {
+  --depth_;
+  b_->end_region();
+  b_->end_op();
+  vals_.resize(outside.values);
+  writes_ = outside.writes;
+  token_ = token ? f().result(i, carried.size()) : outside.token;
+  for (size_t k = 0; k < carried.size(); ++k) keep(result_of(carried[k], f().result(i, k)));
+}
+
 void Generator::for_loop() {
   const std::vector<Val> carried = pick_carried();
   const bool token = writes_ && rng_.chance(70);
@@ -60,9 +71,8 @@ void Generator::for_loop() {
   args.insert(args.end(), types_of.begin(), types_of.end());
   const Val lower = scalar(first, e), by = scalar(step, e);
   const InstId i = emit(Opcode::For, {{lower.id}, {upper.id}, {by.id}, init}, {rng_.chance(25)}, types_of);
-  const size_t mark = vals_.size();
-  const bool writes = writes_;
-  const ValueId outer_token = token_, arg = b_->next_value();
+  const Outside outside{vals_.size(), writes_, token_};
+  const ValueId arg = b_->next_value();
   b_->begin_region(args);
   keep({arg, e, {}, kUnknown});
   for (size_t k = 0; k < carried.size(); ++k) keep(result_of(carried[k], arg + 1 + static_cast<ValueId>(k)));
@@ -80,13 +90,7 @@ void Generator::for_loop() {
                 carried.size() > 1 && type(carried[0]) == type(carried.back()) && carried.size() == 2 ? 2 : 0));
   if (token) next.push_back(token_);
   emit(Opcode::Continue, {next}, {}, {});
-  --depth_;
-  b_->end_region();
-  b_->end_op();
-  vals_.resize(mark);
-  writes_ = writes;
-  token_ = token ? f().result(i, carried.size()) : outer_token;
-  for (size_t k = 0; k < carried.size(); ++k) keep(result_of(carried[k], f().result(i, k)));
+  end_loop(i, outside, carried, token);
 }
 
 void Generator::branch() {
@@ -146,9 +150,8 @@ void Generator::endless_loop() {
     out_types.push_back(types().token());
   }
   const InstId i = emit(Opcode::Loop, {init}, {}, out_types);
-  const size_t mark = vals_.size();
-  const bool writes = writes_;
-  const ValueId outer_token = token_, arg = b_->next_value();
+  const Outside outside{vals_.size(), writes_, token_};
+  const ValueId arg = b_->next_value();
   b_->begin_region(types_of);
   const Val count{arg, ElementType::I32, {}, kUnknown};
   keep(count);
@@ -174,13 +177,7 @@ void Generator::endless_loop() {
   for (const Val& v : carried) next.push_back(get(v.e, v.shape).id);
   if (token) next.push_back(token_);
   emit(Opcode::Continue, {next}, {}, {});
-  --depth_;
-  b_->end_region();
-  b_->end_op();
-  vals_.resize(mark);
-  writes_ = writes;
-  token_ = token ? f().result(i, carried.size()) : outer_token;
-  for (size_t k = 0; k < carried.size(); ++k) keep(result_of(carried[k], f().result(i, k)));
+  end_loop(i, outside, carried, token);
 }
 
 Program make(const Options& options) {

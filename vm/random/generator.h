@@ -137,6 +137,12 @@ class Generator {
   // control_ops.cpp
   void actions(unsigned n);
   void action();
+  struct Outside {  // what a loop's region hides
+    size_t values;
+    bool writes;
+    ValueId token;
+  };
+  void end_loop(InstId i, const Outside& outside, const std::vector<Val>& carried, bool token);
   void for_loop();
   void endless_loop();
   void branch();

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -76,29 +77,66 @@ int write_directly(const std::string& path, std::span<const std::span<const uint
   return error ? error : closed;
 }
 
-int write_by_rename(const std::string& target, mode_t mode, bool keep_mode,
-                    std::span<const std::span<const uint8_t>> pieces) {
+/// Calls make(path) with names in a folder that nothing has yet; what it returns is 0, or an error.
+template <class Make>
+int with_new_name(const std::string& folder, std::string& path, Make make) {
   static std::atomic<unsigned> counter{0};
-  const size_t slash = target.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : target.substr(0, slash + 1);
-  const std::string stem = slash == std::string::npos ? "." : folder + ".";
-  std::string temporary;
-  int fd = -1;
   // Names carry process and count, so a clash means a leftover of a killed process with the same id.
-  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
-    temporary = stem + "tile-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
-    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != EEXIST && errno != EINTR) return errno;
+  int error = EEXIST;
+  for (int attempt = 0; attempt < 100 && (error == EEXIST || error == EINTR); ++attempt) {
+    path = folder + ".tile-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
+    error = make(path);
   }
-  if (fd < 0) return EEXIST;
-  int error = write_pieces(fd, pieces);
-  if (!error && keep_mode && ::fchmod(fd, mode & 07777) != 0) error = errno;
-  if (!error && ::fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) error = errno;
+  return error;
+}
+
+int fill(int fd, mode_t mode, bool keep_mode, std::span<const std::span<const uint8_t>> pieces) {
+  if (const int error = write_pieces(fd, pieces)) return error;
+  if (keep_mode && ::fchmod(fd, mode & 07777) != 0) return errno;
+  return ::fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
+}
+
+/// A file without a name: of a process that is ended while it writes, nothing is left.
+/// @return an error; nothing where names are needed from the start (file systems without such files, no /proc)
+std::optional<int> link_nameless(const std::string& folder, std::string& temporary, mode_t mode, bool keep_mode, std::span<const std::span<const uint8_t>> pieces) {
+  const int fd = ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (fd < 0) return std::nullopt;
+  if (const int error = fill(fd, mode, keep_mode, pieces)) {
+    ::close(fd);
+    return error;
+  }
+  const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
+  const int linked = with_new_name(folder, temporary, [&](const std::string& path) {
+    return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+  });
   const int closed = close_checked(fd);
-  if (!error) error = closed;
+  if (linked) return std::nullopt;
+  return closed;
+}
+
+int write_named(const std::string& folder, std::string& temporary, mode_t mode, bool keep_mode, std::span<const std::span<const uint8_t>> pieces) {
+  int fd = -1;
+  if (const int error = with_new_name(folder, temporary, [&](const std::string& path) {
+        fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        return fd < 0 ? errno : 0;
+      })) {
+    temporary.clear();
+    return error;
+  }
+  const int error = fill(fd, mode, keep_mode, pieces);
+  const int closed = close_checked(fd);
+  return error ? error : closed;
+}
+
+int write_by_rename(const std::string& target, mode_t mode, bool keep_mode, std::span<const std::span<const uint8_t>> pieces) {
+  const size_t slash = target.rfind('/');
+  const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
+  std::string temporary;
+  const auto nameless = link_nameless(folder, temporary, mode, keep_mode, pieces);
+  int error = nameless ? *nameless : write_named(folder, temporary, mode, keep_mode, pieces);
   if (!error && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error) {
-    ::unlink(temporary.c_str());
+    if (!temporary.empty()) ::unlink(temporary.c_str());
     return error;
   }
   // The new name survives a crash only once its folder is on disk; file systems that refuse this keep the file all the

@@ -43,8 +43,8 @@ inline constexpr uint64_t kMaxFileBytes = uint64_t{1} << 32;
 [[nodiscard]] Status can_write_file(const std::string& path, Diagnostics& diags);
 
 /// Writes the pieces, one behind the other, to a new file in the folder of `path`, flushes it to disk and renames it to
-/// `path`. On failure (E0902) `path` is as it was and no other file is left. A link is followed; devices and pipes are
-/// written directly.
+/// `path`. On failure (E0902) `path` is as it was and no other file is left; nor is one of a process that is ended meanwhile, where
+/// the file system knows files without names. A link is followed; devices and pipes are written directly.
 [[nodiscard]] Status write_file(const std::string& path, std::span<const std::span<const uint8_t>> pieces,
                                 Diagnostics& diags);
 [[nodiscard]] Status write_file(const std::string& path, std::span<const uint8_t> bytes, Diagnostics& diags);

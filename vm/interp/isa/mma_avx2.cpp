@@ -116,19 +116,6 @@ TILE_INLINE __m128i load16(const unsigned char* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-template <class T, class One, class Many, size_t Elem>
-struct From {
-  static constexpr size_t kElem = Elem, kPair = 1;
-  static TILE_INLINE typename T::Word one(const unsigned char* p, size_t step, bool both) {
-    return One::get(p, step, both);
-  }
-  static TILE_INLINE typename T::Vec along(const unsigned char* p) { return Many::get(p); }
-  static TILE_INLINE typename T::Vec across(const unsigned char* p, size_t) { return Many::get(p); }
-};
-
-struct ManyF32 {
-  static TILE_INLINE __m256 get(const unsigned char* p) { return F32::load(p); }
-};
 struct ManyTf32 {
   static TILE_INLINE __m256 get(const unsigned char* p) {
     return _mm256_and_ps(F32::load(p), _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xFFFFE000u))));
@@ -138,9 +125,6 @@ struct ManyBf16 {
   static TILE_INLINE __m256 get(const unsigned char* p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load16(p)), 16));
   }
-};
-struct ManyF16 {
-  static TILE_INLINE __m256 get(const unsigned char* p) { return F32::load_f16(p); }
 };
 // The lower bits of f16 extend f8E5M2.
 struct ManyE5M2 {
@@ -166,30 +150,10 @@ struct ManyE2M1 {
     return _mm256_or_ps(magnitude, _mm256_castsi256_ps(sign));
   }
 };
-struct ManyF64 {
-  static TILE_INLINE __m256d get(const unsigned char* p) { return F64::load(p); }
-};
-
-struct OneF16 {
-  static TILE_INLINE float get(const unsigned char* p, size_t, bool) { return _cvtsh_ss(read_as<uint16_t>(p)); }
-};
-
-using FromF32 = From<F32, OneF32, ManyF32, 4>;
-using FromTf32 = From<F32, OneTf32, ManyTf32, 4>;
-using FromBf16 = From<F32, OneBf16, ManyBf16, 2>;
-using FromF16 = From<F32, OneF16, ManyF16, 2>;
-using FromE4M3 = From<F32, OneE4M3, ManyE4M3, 1>;
-using FromE5M2 = From<F32, OneE5M2, ManyE5M2, 1>;
-using FromE2M1 = From<F32, OneE2M1, ManyE2M1, 1>;
-using FromF64 = From<F64, OneF64, ManyF64, 8>;
+#include "vm/interp/isa/mma_from.inc"
 
 template <bool Signed>
-struct From8 {
-  static constexpr size_t kElem = 1, kPair = 2;
-  static TILE_INLINE uint32_t one(const unsigned char* p, size_t step, bool both) {
-    if constexpr (Signed) return OneS8::get(p, step, both);
-    return OneU8::get(p, step, both);
-  }
+struct From8 : From8One<Signed> {
   static TILE_INLINE __m256i widen(__m128i bytes) {
     return Signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
   }

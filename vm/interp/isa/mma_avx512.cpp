@@ -108,19 +108,6 @@ TILE_INLINE __m256i load32(const unsigned char* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
 
-template <class T, class One, class Many, size_t Elem>
-struct From {
-  static constexpr size_t kElem = Elem, kPair = 1;
-  static TILE_INLINE typename T::Word one(const unsigned char* p, size_t step, bool both) {
-    return One::get(p, step, both);
-  }
-  static TILE_INLINE typename T::Vec along(const unsigned char* p) { return Many::get(p); }
-  static TILE_INLINE typename T::Vec across(const unsigned char* p, size_t) { return Many::get(p); }
-};
-
-struct ManyF32 {
-  static TILE_INLINE __m512 get(const unsigned char* p) { return F32::load(p); }
-};
 struct ManyTf32 {
   static TILE_INLINE __m512 get(const unsigned char* p) {
     return _mm512_and_ps(F32::load(p), _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(0xFFFFE000u))));
@@ -130,9 +117,6 @@ struct ManyBf16 {
   static TILE_INLINE __m512 get(const unsigned char* p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load32(p)), 16));
   }
-};
-struct ManyF16 {
-  static TILE_INLINE __m512 get(const unsigned char* p) { return F32::load_f16(p); }
 };
 // The lower bits of f16 extend f8E5M2.
 struct ManyE5M2 {
@@ -155,30 +139,10 @@ struct ManyE2M1 {
     return _mm512_permutexvar_ps(_mm512_cvtepu8_epi32(load16(p)), _mm512_loadu_ps(kE2M1.v));  // reads the low 4 bits
   }
 };
-struct ManyF64 {
-  static TILE_INLINE __m512d get(const unsigned char* p) { return F64::load(p); }
-};
-
-struct OneF16 {
-  static TILE_INLINE float get(const unsigned char* p, size_t, bool) { return _cvtsh_ss(read_as<uint16_t>(p)); }
-};
-
-using FromF32 = From<F32, OneF32, ManyF32, 4>;
-using FromTf32 = From<F32, OneTf32, ManyTf32, 4>;
-using FromBf16 = From<F32, OneBf16, ManyBf16, 2>;
-using FromF16 = From<F32, OneF16, ManyF16, 2>;
-using FromE4M3 = From<F32, OneE4M3, ManyE4M3, 1>;
-using FromE5M2 = From<F32, OneE5M2, ManyE5M2, 1>;
-using FromE2M1 = From<F32, OneE2M1, ManyE2M1, 1>;
-using FromF64 = From<F64, OneF64, ManyF64, 8>;
+#include "vm/interp/isa/mma_from.inc"
 
 template <bool Signed>
-struct From8 {
-  static constexpr size_t kElem = 1, kPair = 2;
-  static TILE_INLINE uint32_t one(const unsigned char* p, size_t step, bool both) {
-    if constexpr (Signed) return OneS8::get(p, step, both);
-    return OneU8::get(p, step, both);
-  }
+struct From8 : From8One<Signed> {
   static TILE_INLINE __m512i widen(__m256i bytes) {
     return Signed ? _mm512_cvtepi8_epi16(bytes) : _mm512_cvtepu8_epi16(bytes);
   }
