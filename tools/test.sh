@@ -60,8 +60,25 @@ tests() {
   passed=$((passed + ${summary#* } - ${summary% *}))
 }
 
+# Some tests show PTX to NVIDIA's assembler, and say that they are skipped without it. Where there is none, the Python package brings it.
+assembler() {
+  [ -z "${TILEVM_PTXAS:-}" ] && ! command -v ptxas >/dev/null 2>&1 || return 0
+  folder=$PWD/$root/ptxas
+  case $root in /*) folder=$root/ptxas ;; esac
+  found() { find "$folder" -path '*/bin/ptxas' 2>/dev/null | head -n 1; }
+  if [ -z "$(found)" ]; then
+    say "pip install nvidia-cuda-nvcc"
+    timeout 300 python3 -m pip install -q --no-deps --disable-pip-version-check --target "$folder" "nvidia-cuda-nvcc>=13,<14" || say "going on without ptxas"
+  fi
+  if [ -n "$(found)" ]; then
+    TILEVM_PTXAS=$(found)
+    export TILEVM_PTXAS
+  fi
+}
+
 say "setup"
 tools/setup.sh test
+assembler
 
 build ci
 if [ "$TILEVM_FUZZ_RUNS" = 0 ]; then tests ci -LE '^fuzz$'; else tests ci; fi

@@ -106,9 +106,23 @@ bool runs_on(const std::string& target, unsigned sm) {
 }
 
 Result<cuda::CacheKey> kernel_key(const ValidModule& module, const Function& entry, const CompileOptions& options, const std::string& linker, Diagnostics& diags) {
-  const auto bytes = encode_tilebc(*module, diags);
+  // Without what no code depends on, so that the forms of a program share it. Lines of a text are positions in it.
+  Module bare = *module;
+  bare.name = bare.producer = kNone;
+  for (Function& f : bare.functions) {
+    f.value_names.clear();
+    if (options.lineinfo) continue;
+    f.loc = kUnknownLoc;
+    for (Inst& i : f.insts) i.loc = kUnknownLoc;
+  }
+  const auto bytes = encode_tilebc(bare, diags);
   if (!bytes) return Failed;
   std::string words = "O" + std::to_string(options.opt_level) + (options.lineinfo ? " lineinfo" : "");
+  if (options.lineinfo) {
+    std::string lines = bare.file;
+    if (bare.source) (lines += '\0' + bare.source->name() + '\0') += bare.source->text();
+    words += " " + cuda::hash_text(cuda::hash128({reinterpret_cast<const uint8_t*>(lines.data()), lines.size()}));
+  }
   for (const auto& [name, value] : options.plan) words += " " + name + "=" + value;
   cuda::CacheKey key;
   key.device_kind = options.target;

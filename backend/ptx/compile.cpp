@@ -73,12 +73,14 @@ std::unique_ptr<llvm::TargetMachine> ptx_machine(const Target& target, unsigned 
 }
 
 /// Leaves out passes of LLVM's own sequence whose only effect on kernels is the time they take: those for calls, global variables and branches that
-/// kernels do not have, and InstCombine in the last part of the sequence, where the vectorisers would have left it something to do.
+/// kernels do not have, and in the last part of the sequence those for what the vectorisers would have left them to do.
 void leave_out_idle_passes(llvm::PassInstrumentationCallbacks& callbacks) {
   callbacks.registerShouldRunOptionalPassCallback([last_part = false](llvm::StringRef name, const llvm::Any&) mutable {
-    static constexpr std::string_view kIdle[] = {"CalledValuePropagationPass", "GlobalOptPass", "PostOrderFunctionAttrsPass", "ConstraintEliminationPass", "ADCEPass"};
+    static constexpr std::string_view kIdle[] = {"CalledValuePropagationPass", "GlobalOptPass", "PostOrderFunctionAttrsPass", "ConstraintEliminationPass", "ADCEPass", "MemCpyOptPass", "RecomputeGlobalsAAPass", "TailCallElimPass"};
+    static constexpr std::string_view kIdleInTheEnd[] = {"InstCombinePass", "InstSimplifyPass", "LoopDeletionPass"};
+    const auto among = [&](const auto& names) { return std::find(std::begin(names), std::end(names), std::string_view(name)) != std::end(names); };
     last_part = last_part || name == "Float2IntPass";  // the first of that part
-    return !(last_part && name == "InstCombinePass") && std::find(std::begin(kIdle), std::end(kIdle), std::string_view(name)) == std::end(kIdle);
+    return !among(kIdle) && !(last_part && among(kIdleInTheEnd));
   });
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cache of compiled kernels under many processes, under kills, and through `tilevm cache`.
 
-Environment: TILEVM, BUILD_DIR.  Skipped in a build without the GPU part."""
+Environment: TILEVM, TILEASM, SOURCE_DIR, BUILD_DIR.  Skipped in a build without the GPU part."""
 import json
 import os
 import pathlib
@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-TILEVM = os.environ.get("TILEVM", "tilevm")
+TILEVM, TILEASM = os.environ.get("TILEVM", "tilevm"), os.environ.get("TILEASM", "tileasm")
+SOURCE = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "."))
 STRESS, FAKE = BUILD / "cache_stress", BUILD / "libfake_cuda.so"
 KERNEL = """cuda_tile.module @m {
@@ -85,6 +86,26 @@ def main():
         check("why as text", "options" in run("cache", "why", "k1.tile", "-O1").stdout)
 
         entries = run_json("cache", "ls")["entries"]
+        # Names, forms and places of a program make no difference; with --lineinfo its lines and its file do.
+        def key(name, *options):
+            return run_json("cache", "why", name, *options)["key"]
+
+        source = (folder / "k1.tile").read_text()
+        (folder / "elsewhere").mkdir()
+        for name, text in ("renamed.tile", source.replace("%one", "%number").replace("@m", "@other")), ("moved.tile", "// a line more\n" + source), ("elsewhere/k1.tile", source):
+            (folder / name).write_text(text)
+        for form in "tilebc", "tileirbc":
+            subprocess.run([TILEASM, "convert", folder / "k1.tile", "--to", form, "-o", folder / f"k1.{form}"], check=True, timeout=60)
+        same = [key(n) for n in ("k1.tile", "renamed.tile", "moved.tile", "elsewhere/k1.tile", "k1.tilebc", "k1.tileirbc")]
+        check("keys of one program", len(set(same)) == 1, same)
+        lines = [key(n, "--lineinfo") for n in ("k1.tile", "moved.tile", "elsewhere/k1.tile")]
+        check("keys of a program with lines", len(set(lines + same)) == 4, lines)
+        examples = [p for p in sorted((SOURCE / "examples").glob("*.tile")) if p.name[:2] in ("04", "11", "13")]
+        for path in examples:
+            for form in "tilebc", "tileirbc":
+                subprocess.run([TILEASM, "convert", path, "--to", form, "-o", folder / f"x.{form}"], check=True, timeout=60)
+            check(f"keys of {path.name}", len({key(str(path)), key("x.tilebc"), key("x.tileirbc")}) == 1)
+
         check("ls", len(entries) == 2 and all(e["device"] == "sm_90a" and e["parts"]["entry"] == "one" for e in entries), entries)
         shown = run_json("cache", "show", entries[0]["key"][:8])
         check("show", shown[0]["key"] == entries[0]["key"] and shown[0]["threads"] > 0, shown)

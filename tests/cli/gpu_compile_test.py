@@ -103,6 +103,10 @@ def main():
     check("a fixed number of stages", "a ring of 2 stages" in remarks(f16, "sm_90a", "--plan", "stages=2"))
     check("tf32 is rounded on the way", "wgmma m64n64k8 of the transposed product" in remarks(EXAMPLES / "03_tf32.tile", "sm_90a"))
     check("8-bit integers", "wgmma m64n64k32 of the transposed product" in remarks(EXAMPLES / "11_i8.tile", "sm_90a"))
+    # Of a block's place among the tiles: once for both roles where no loop over blocks lies between.
+    product = ROOT / "tools" / "bench" / "gpu" / "kernels" / "mm_f16_128x256x64_c2_p0.tile"
+    divisions = {plan: len(re.findall(r"\t(?:div|rem)\.[su]32", tilevm(product, "--gpu", "--target", "sm_90a", "--emit", "ptx", "--plan", plan).stdout)) for plan in ("roles=off", "roles=on", "grid=loop")}
+    check("producer and consumers share divisions", divisions["roles=on"] == divisions["roles=off"] == 3 and divisions["grid=loop"] > 6, str(divisions))
     check("f32 has no tensor core", "has no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a") or "have no product" in remarks(EXAMPLES / "02_loop_over_k.tile", "sm_90a"))
     ptx = tilevm(f16, "--gpu", "--target", "sm_90a", "--emit", "ptx").stdout
     for word in "wgmma.mma_async", "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity":

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -138,24 +139,27 @@ uint32_t checksum(const Recorded& r, bool scaled) {
   const Bytes lhs = operand(r.type, r.blocks * r.m * depth, 10, scaled, 1, 1), rhs = operand(r.type, r.blocks * depth * r.n, 20, scaled, 2, 1);
   Bytes acc = operand(r.acc, r.blocks * r.m * r.n, 30, scaled, 3, 4);
   if (r.zero) acc.assign(acc.size(), 0);
-  MmaDesc d;
+  ProductDesc p;
+  MmaDesc& d = p.mma;
   d.lhs_rhs = r.type;
   d.acc = r.acc;
-  d.batch = r.blocks;
   d.m = r.m;
   d.n = r.n;
   d.k = r.k;
-  const bool exact = product_path_h200(d) == ProductPath::Exact;
-  Bytes scratch(exact ? mma_scratch_bytes(d) : mma_scratch_bytes_h200(d)), left(r.blocks * r.m * row), right(r.blocks * r.k * r.n * size);
-  for (size_t s = 0; s < r.steps; ++s) {
-    for (size_t i = 0; i < r.blocks * r.m; ++i) std::memcpy(&left[i * row], &lhs[(i * depth + s * r.k) * size], row);
-    for (size_t b = 0; b < r.blocks; ++b) std::memcpy(&right[b * r.k * r.n * size], &rhs[(b * depth + s * r.k) * r.n * size], r.k * r.n * size);
-    if (exact) {
-      mma(d, acc.data(), left.data(), right.data(), acc.data(), scratch.data());
-    } else {
-      mma_rows_h200(d, false, 0, r.blocks * r.m, acc.data(), left.data(), right.data(), acc.data(), scratch.data());
+  const bool exact = product_path_h200(p) == ProductPath::Exact;
+  const size_t result = r.m * r.n * info(r.acc).storage;
+  Bytes scratch(exact ? mma_scratch_bytes(d) : mma_scratch_bytes_h200(d)), left(r.m * row);
+  for (size_t b = 0; b < r.blocks; ++b)
+    for (size_t s = 0; s < r.steps; ++s) {
+      for (size_t i = 0; i < r.m; ++i) std::memcpy(&left[i * row], &lhs[((b * r.m + i) * depth + s * r.k) * size], row);
+      const unsigned char* right = &rhs[(b * depth + s * r.k) * r.n * size];
+      unsigned char* to = &acc[b * result];
+      if (exact) {
+        mma(d, to, left.data(), right, to, scratch.data());
+      } else {
+        mma_rows_h200(p, 0, r.m, to, left.data(), right, to, scratch.data());
+      }
     }
-  }
   return crc32(acc.data(), acc.size());
 }
 
@@ -174,7 +178,9 @@ TEST_CASE("matrix products have the bits of an H200") {
 
 TEST_CASE("rows of a product of an H200 can be computed apart") {
   for (const auto& [type, k] : {std::pair{ElementType::F16, size_t{16}}, std::pair{ElementType::F32, size_t{8}}}) {
-    MmaDesc d;
+    ProductDesc p;
+    p.batched = true;
+    MmaDesc& d = p.mma;
     d.lhs_rhs = type;
     d.batch = 2;
     d.m = d.n = 32;
@@ -182,10 +188,10 @@ TEST_CASE("rows of a product of an H200 can be computed apart") {
     const Bytes lhs = operand(type, 2 * 32 * k, 10, true, 1, 1), rhs = operand(type, 2 * k * 32, 20, true, 2, 1);
     const Bytes acc = operand(ElementType::F32, 2 * 32 * 32, 30, true, 3, 4);
     Bytes whole(acc.size()), parts(acc.size()), scratch(mma_scratch_bytes_h200(d));
-    mma_rows_h200(d, false, 0, 64, whole.data(), lhs.data(), rhs.data(), acc.data(), scratch.data());
+    mma_rows_h200(p, 0, 64, whole.data(), lhs.data(), rhs.data(), acc.data(), scratch.data());
     for (const size_t begin : {size_t{0}, size_t{5}, size_t{40}}) {
       const size_t end = begin == 0 ? 5 : begin == 5 ? 40 : 64;
-      mma_rows_h200(d, false, begin, end, parts.data(), lhs.data(), rhs.data(), acc.data(), scratch.data());
+      mma_rows_h200(p, begin, end, parts.data(), lhs.data(), rhs.data(), acc.data(), scratch.data());
     }
     const bool same = whole == parts;
     CHECK(same);
@@ -193,13 +199,16 @@ TEST_CASE("rows of a product of an H200 can be computed apart") {
 }
 
 TEST_CASE("the shape of a product decides which instructions compute it") {
-  const auto path = [](ElementType t, size_t m, size_t n, size_t k) {
-    MmaDesc d;
+  const auto path = [](ElementType t, size_t m, size_t n, size_t k, size_t batch = 0) {
+    ProductDesc p;
+    p.batched = batch > 0;
+    MmaDesc& d = p.mma;
+    d.batch = std::max<size_t>(1, batch);
     d.lhs_rhs = t;
     d.m = m;
     d.n = n;
     d.k = k;
-    return product_path_h200(d);
+    return product_path_h200(p);
   };
   CHECK(path(ElementType::F32, 128, 128, 64) == ProductPath::Sum);
   CHECK(path(ElementType::F16, 16, 16, 64) == ProductPath::Sum);
@@ -212,6 +221,12 @@ TEST_CASE("the shape of a product decides which instructions compute it") {
   CHECK(path(ElementType::TF32, 16, 32, 4) == ProductPath::Tensor);
   CHECK(path(ElementType::F64, 8, 8, 4) == ProductPath::Sum);
   CHECK(path(ElementType::F64, 8, 32, 4) == ProductPath::Exact);
+  CHECK(path(ElementType::F16, 16, 16, 16, 2) == ProductPath::Tensor);
+  CHECK(path(ElementType::F16, 16, 8, 16, 2) == ProductPath::Sum);
+  CHECK(path(ElementType::F16, 8, 16, 16, 16) == ProductPath::Sum);
+  CHECK(path(ElementType::F64, 8, 8, 8, 4) == ProductPath::Exact);
+  CHECK(path(ElementType::F64, 8, 8, 8, 2) == ProductPath::Sum);
+  CHECK(path(ElementType::F64, 8, 16, 4) == ProductPath::Sum);
   CHECK(path(ElementType::I8, 64, 64, 32) == ProductPath::Exact);
 }
 

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import check_kernels
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COUNT = 131072
 
@@ -88,6 +90,8 @@ def cases(folder):
                                f"i32:{COUNT}"], 400
     yield "matmul 512 x 512 x 512, 128x128x64", [str(ROOT / "tools/bench/kernels/matmul_f32.tile"), "--grid", "4,4", "--arg", "array:f32[512,512]=normal(seed=1)", "--arg",
                                                  "array:f32[512,512]=normal(seed=2)", "--arg", "array:f16[512,512]=zeros"], 12
+    for name, arguments in check_kernels.rows(kernel):
+        yield name, arguments, None
 
 
 def corpus(folder):

@@ -187,17 +187,24 @@ class OrderCheck : public CheckPart {
   }
   /// Whether some bytes belong to two of the elements, or that is not easily told.
   static bool overlap(std::vector<uint64_t>& places, const MemoryRuns& all) {
-    bool ascending = true;
-    for (size_t k = 1; k < all.runs.size(); ++k)
-      ascending = ascending && all.runs[k].address >= all.runs[k - 1].address + uint64_t{all.runs[k - 1].n} * all.element_bytes;
+    const uint64_t run = uint64_t{all.runs[0].n} * all.element_bytes;
+    bool ascending = true, rows = true;
+    for (size_t k = 1; k < all.runs.size(); ++k) {
+      const MemoryRuns::Run &last = all.runs[k - 1], &next = all.runs[k];
+      ascending = ascending && next.address >= last.address + uint64_t{last.n} * all.element_bytes;
+      rows = rows && next.n == last.n;
+    }
     if (ascending) return false;
-    // A table of the numbers that are there, counted from 1, each at or behind its place.
-    const size_t mask = std::bit_ceil(2 * all.elements) - 1;
+    // A table of the numbers that are there, counted from 1, each at or behind its place: numbers of runs if these are rows of one length, each
+    // a multiple of it away from the others, else of elements.
+    uint64_t unit = all.element_bytes;
+    if (rows && run != unit && std::all_of(all.runs.begin(), all.runs.end(), [&](const MemoryRuns::Run& r) { return (r.address - all.begin) % run == 0; })) unit = run;
+    const size_t mask = std::bit_ceil(2 * all.elements * all.element_bytes / unit) - 1;
     places.assign(mask + 1, 0);
     for (const MemoryRuns::Run& r : all.runs) {
       const uint64_t offset = r.address - all.begin;
-      if (offset % all.element_bytes != 0) return true;
-      for (uint64_t number = offset / all.element_bytes + 1, end = number + r.n; number < end; ++number) {
+      if (offset % unit != 0) return true;
+      for (uint64_t number = offset / unit + 1, end = number + (unit == run ? 1 : r.n); number < end; ++number) {
         size_t at = static_cast<size_t>(number * 0x9E3779B97F4A7C15u >> 20) & mask;
         for (; places[at] != 0; at = (at + 1) & mask)
           if (places[at] == number) return true;

@@ -87,6 +87,7 @@ class UndefFlow {
     ElementType from{};          // of the last operand
     unsigned bits = 0, size = 0;  // of that type
     unsigned result_bits = 0;
+    bool never = false;  // the last operand is a constant for which it makes nothing
   };
   [[nodiscard]] bool by_margins(InstId i, const std::vector<Marks>& values, Marks& out) const;
   [[nodiscard]] bool makes_none(const Exec& x, InstId i) const;

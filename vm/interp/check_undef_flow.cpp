@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <span>
 
 #include "vm/base/numeric.h"
@@ -97,8 +98,12 @@ DenseMarks Marks::dense(const std::vector<int64_t>& shape) const {
 }
 
 UndefFlow::UndefFlow(const CheckFacts& facts) : facts_(facts), f_(facts.f), alike_(facts.f.insts.size(), 0), makers_(facts.f.insts.size()) {
+  std::vector<const Attr*> constants(f_.value_types.size(), nullptr);  // by value: those of constants, also where these are spread over a tile
   for (InstId i = 0; i < f_.insts.size(); ++i) {
     const auto operands = facts_.operands(i);
+    const Opcode is = f_.insts[i].op;
+    if (is == Opcode::Constant) constants[f_.result(i)] = &facts_.module.attrs.get(f_.attr(i, 0));
+    if (is == Opcode::Broadcast || is == Opcode::Reshape) constants[f_.result(i)] = constants[operands[0]];
     if (operands.empty() || f_.insts[i].result_count == 0 || !facts_.is_tile(f_.result(i))) continue;
     const size_t n = facts_.count(f_.result(i));
     alike_[i] = std::all_of(operands.begin(), operands.end(), [&](ValueId v) { return facts_.is_tile(v) && facts_.count(v) == n; });
@@ -107,7 +112,14 @@ UndefFlow::UndefFlow(const CheckFacts& facts) : facts_(facts), f_(facts.f), alik
     if (!integer && !(op == Opcode::FToI && facts_.attr(i, "saturating", 0) == 0)) continue;
     const ElementType from = facts_.element(operands[operands.size() - 1]);
     makers_[i] = std::make_unique<Maker>(
-        Maker{op, facts_.attr(i, "signedness", 0) != 0, from, info(from).bits, static_cast<unsigned>(info(from).storage), info(facts_.element(f_.result(i))).bits});
+        Maker{op, facts_.attr(i, "signedness", 0) != 0, from, info(from).bits, static_cast<unsigned>(info(from).storage), info(facts_.element(f_.result(i))).bits, false});
+    Maker& m = *makers_[i];
+    const Attr* constant = integer ? constants[operands[operands.size() - 1]] : nullptr;
+    for (size_t e = 0; constant && e < constant->bytes.size() / m.size; ++e) {
+      const uint64_t y = read_bits(constant->bytes.data(), m.size, e), ones = m.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << m.bits) - 1;
+      m.never = op == Opcode::ShLI || op == Opcode::ShRI ? y < m.bits : y != 0 && (y & ones) != ones;
+      if (!m.never) break;
+    }
   }
 }
 
@@ -235,14 +247,31 @@ bool UndefFlow::by_margins(InstId i, const std::vector<Marks>& values, Marks& ou
 // The usual case, without memory for marks.
 bool UndefFlow::makes_none(const Exec& x, InstId i) const {
   const Maker& m = *makers_[i];
+  if (m.never) return true;
   const auto operands = facts_.operands(i);
   const ValueId last = operands[operands.size() - 1];
   const std::byte* data = facts_.data(x, last);
   const size_t n = facts_.count(last);
+  // Some at a time without a branch between them.
   const auto all = [&](auto&& holds) {
-    for (size_t e = 0; e < n; ++e)
-      if (!holds(read_bits(data, m.size, e))) return false;
-    return true;
+    const auto typed = [&](auto zero) {
+      constexpr size_t kAtATime = 64;
+      for (size_t e = 0; e < n;) {
+        unsigned broken = 0;
+        for (const size_t end = std::min(n, e + kAtATime); e < end; ++e) {
+          std::memcpy(&zero, data + e * sizeof zero, sizeof zero);
+          broken |= holds(uint64_t{zero}) ? 0u : 1u;
+        }
+        if (broken) return false;
+      }
+      return true;
+    };
+    switch (m.size) {
+      case 1: return typed(uint8_t{});
+      case 2: return typed(uint16_t{});
+      case 4: return typed(uint32_t{});
+      default: return typed(uint64_t{});
+    }
   };
   switch (m.op) {
     case Opcode::FToI: {
@@ -294,7 +323,11 @@ void UndefFlow::elementwise(const Exec& x, InstId i, const In& in, Out& out) con
 
 void UndefFlow::made(const Exec& x, InstId i, Out& out) const {
   const auto operands = facts_.operands(i);
-  const auto& [op, is_signed, from, from_bits, from_size, bits] = *makers_[i];
+  const Maker& maker = *makers_[i];
+  const Opcode op = maker.op;
+  const bool is_signed = maker.is_signed;
+  const ElementType from = maker.from;
+  const unsigned bits = maker.result_bits;
   const ValueId last = operands[operands.size() - 1];
   const ElementInfo& t = info(from);
   const std::byte* data = facts_.data(x, last);

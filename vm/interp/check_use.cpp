@@ -40,7 +40,8 @@ void ArrayUse::find_roots() {
   for (bool changed = true; changed;) {  // loops hand addresses back
     changed = false;
     const auto flow = [&](ValueId to, const AddressRoots& from) {
-      if (roots_[to] |= from) changed = true;
+      const bool more = roots_[to] |= from;
+      changed = changed || more;
     };
     for (InstId i = 0; i < f.insts.size(); ++i) {
       const auto& op = facts.op(i);

@@ -11,7 +11,9 @@ namespace {
 
 struct MmaData : StepData {
   MmaDesc desc;
-  bool fast = false;                      // `fast_acc`
+};
+struct ProductData : StepData {
+  ProductDesc desc;
 };
 struct ScaledData : StepData {
   MmaScaledDesc desc;
@@ -36,9 +38,9 @@ Flow eval_mma(Exec& x, const Step& s) {
 }
 
 Flow eval_mma_h200(Exec& x, const Step& s) {
-  const auto& d = static_cast<const MmaData&>(*s.data);
-  by_rows(x, d.desc, [&](size_t begin, size_t end, std::byte* scratch) {
-    mma_rows_h200(d.desc, d.fast, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), scratch);
+  const ProductDesc& d = static_cast<const ProductData&>(*s.data).desc;
+  by_rows(x, d.mma, [&](size_t begin, size_t end, std::byte* scratch) {
+    mma_rows_h200(d, begin, end, x.at(s.out[0]), x.at(s.in[0]), x.at(s.in[1]), x.at(s.in[2]), scratch);
   });
   return Flow::Next;
 }
@@ -94,10 +96,19 @@ bool compile_mma(PlanBuilder& b, InstId i) {
     b.why = std::string(info(d->desc.lhs_rhs).name) + " with accumulator " + std::string(info(d->desc.acc).name);
     return false;
   }
-  const bool follow = b.numerics == Numerics::H200 && product_path_h200(d->desc) != ProductPath::Exact;
-  if (f.insts[i].op == Opcode::MmaF) d->fast = f.attr(i, static_cast<size_t>(attr_index(f.def(i), "fast_acc"))) != 0;
-  b.scratch(follow ? mma_scratch_bytes_h200(d->desc) : mma_scratch_bytes(d->desc));
-  finish(b, i, follow ? eval_mma_h200 : eval_mma, d);
+  if (b.numerics == Numerics::H200 && f.insts[i].op == Opcode::MmaF) {
+    ProductData* p = b.data<ProductData>();
+    p->desc.mma = d->desc;
+    p->desc.fast = f.attr(i, static_cast<size_t>(attr_index(f.def(i), "fast_acc"))) != 0;
+    p->desc.batched = b.type(operands[0]).shape.size() == 3;
+    if (product_path_h200(p->desc) != ProductPath::Exact) {
+      b.scratch(mma_scratch_bytes_h200(d->desc));
+      finish(b, i, eval_mma_h200, p);
+      return true;
+    }
+  }
+  b.scratch(mma_scratch_bytes(d->desc));
+  finish(b, i, eval_mma, d);
   return true;
 }
 

@@ -26,8 +26,9 @@ struct Unit {
   bool apart;       ///< the chain starts at zero and is added to the accumulator at the end
 };
 
-Unit unit_of(const MmaDesc& d, bool fast) {
-  if (is_f8(d.lhs_rhs) && d.m >= 64 && d.k >= 32) return {32, 13, 14, !fast};
+Unit unit_of(const ProductDesc& p) {
+  const MmaDesc& d = p.mma;
+  if (is_f8(d.lhs_rhs) && !p.batched && d.m >= 64 && d.k >= 32) return {32, 13, 14, !p.fast && d.acc == ElementType::F32};
   return {d.lhs_rhs == ElementType::TF32 ? size_t{8} : size_t{16}, 25, 24, false};
 }
 
@@ -87,8 +88,9 @@ bool add_special(size_t count, const double* lhs, const double* rhs, size_t stri
   return true;
 }
 
-void tensor_rows(const MmaDesc& d, bool fast, size_t begin, size_t end, void* out, const void* lhs, const void* rhs, const void* acc, void* scratch) {
-  const Unit u = unit_of(d, fast);
+void tensor_rows(const ProductDesc& p, size_t begin, size_t end, void* out, const void* lhs, const void* rhs, const void* acc, void* scratch) {
+  const MmaDesc& d = p.mma;
+  const Unit u = unit_of(p);
   unsigned char* at = align_up(scratch);
   auto* right = take<double>(at, d.k * d.n);
   auto* right_exponents = take<int>(at, d.k * d.n);
@@ -166,16 +168,18 @@ void sum_rows(const MmaDesc& d, size_t begin, size_t end, void* out, const void*
 
 }  // namespace
 
-ProductPath product_path_h200(const MmaDesc& d) {
+ProductPath product_path_h200(const ProductDesc& p) {
   constexpr size_t kWarps = 4;
+  const MmaDesc& d = p.mma;
+  const size_t elements = d.batch * d.m * d.n;
   switch (d.lhs_rhs) {
     case ElementType::I8: return ProductPath::Exact;
     case ElementType::F32: return ProductPath::Sum;
-    case ElementType::F64: return d.m >= 8 && d.n >= 8 && d.m * d.n >= 64 * kWarps && d.k >= 4 ? ProductPath::Exact : ProductPath::Sum;
+    case ElementType::F64: return d.m >= 8 && d.n >= 8 && elements >= 64 * kWarps && d.k >= 4 ? ProductPath::Exact : ProductPath::Sum;
     default: break;
   }
   const size_t least = d.lhs_rhs == ElementType::TF32 ? 4 : 8;
-  return d.m >= 16 && d.n >= 8 && d.m * d.n >= 128 * kWarps && d.k >= least ? ProductPath::Tensor : ProductPath::Sum;
+  return d.m >= 16 && d.n >= 8 && elements >= 128 * kWarps && d.k >= least ? ProductPath::Tensor : ProductPath::Sum;
 }
 
 size_t mma_scratch_bytes_h200(const MmaDesc& d) {
@@ -184,14 +188,13 @@ size_t mma_scratch_bytes_h200(const MmaDesc& d) {
   return std::max(sum, tensor);
 }
 
-void mma_rows_h200(const MmaDesc& d, bool fast, size_t row_begin, size_t row_end, void* out, const void* lhs, const void* rhs, const void* acc,
-                   void* scratch) {
-  const ProductPath path = product_path_h200(d);
+void mma_rows_h200(const ProductDesc& p, size_t row_begin, size_t row_end, void* out, const void* lhs, const void* rhs, const void* acc, void* scratch) {
+  const ProductPath path = product_path_h200(p);
   TILE_CHECK(path != ProductPath::Exact);
   if (path == ProductPath::Sum) {
-    sum_rows(d, row_begin, row_end, out, lhs, rhs, acc, scratch);
+    sum_rows(p.mma, row_begin, row_end, out, lhs, rhs, acc, scratch);
   } else {
-    tensor_rows(d, fast, row_begin, row_end, out, lhs, rhs, acc, scratch);
+    tensor_rows(p, row_begin, row_end, out, lhs, rhs, acc, scratch);
   }
 }
 

@@ -13,15 +13,17 @@ enum class ProductPath : uint8_t {
   Sum,     ///< the chain of mma.h from zero, then one addition to the accumulator
   Tensor,  ///< sums of several products at once, cut off
 };
-[[nodiscard]] ProductPath product_path_h200(const MmaDesc& desc);
+struct ProductDesc {
+  MmaDesc mma;           ///< operands are contiguous
+  bool fast = false;     ///< marked `fast_acc`
+  bool batched = false;  ///< tiles of three dimensions, even if the first extent is 1
+};
+[[nodiscard]] ProductPath product_path_h200(const ProductDesc& desc);
 
 /// Scratch memory for mma_rows_h200.
 [[nodiscard]] size_t mma_scratch_bytes_h200(const MmaDesc& desc);
 
-/// As mma_rows. lhs, rhs and acc are contiguous; the path must not be Exact.
-///
-/// @param fast  the product is marked `fast_acc`
-void mma_rows_h200(const MmaDesc& desc, bool fast, size_t row_begin, size_t row_end, void* out, const void* lhs, const void* rhs, const void* acc,
-                   void* scratch);
+/// As mma_rows. The path must not be Exact.
+void mma_rows_h200(const ProductDesc& desc, size_t row_begin, size_t row_end, void* out, const void* lhs, const void* rhs, const void* acc, void* scratch);
 
 }  // namespace tile
