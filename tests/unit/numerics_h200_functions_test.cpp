@@ -1,6 +1,9 @@
 // Functions over their whole range: checksums of what they gave on an H200, compiled by tileiras 13.5 for sm_90.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <set>
 #include <vector>
 
 #include "h200_recordings.h"
@@ -87,6 +90,105 @@ TEST_CASE("functions of one f32 on an H200") {
 TEST_CASE("functions of two f32 on an H200") {
   CHECK(checksum_of_two(Opcode::FPowF) == 0xD204E2F9);
   CHECK(checksum_of_two(Opcode::Atan2) == 0xA8D5166F);
+}
+
+/// Both operands from zeros, infinities, two NaN, the least and the largest numbers and small whole ones.
+uint32_t checksum_of_pairs(Opcode op) {
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  const uint64_t each[] = {0, kSign, 0x3FF0000000000000, 0xBFF0000000000000, 0x4000000000000000, 0x3FE0000000000000, 0x4008000000000000, 0xC008000000000000,
+                           0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000001, 0xFFF0000000000123, 1, kSign | 1, 0x7FEFFFFFFFFFFFFF, 0xFFEFFFFFFFFFFFFF};
+  std::vector<uint64_t> operands[2], results(256);
+  for (const uint64_t x : each)
+    for (const uint64_t y : each) {
+      operands[0].push_back(x);
+      operands[1].push_back(y);
+    }
+  const void* in[2] = {operands[0].data(), operands[1].data()};
+  find_elementwise(op, ElementType::F64, ElementType::F64, {}, Numerics::H200)(results.data(), in, results.size());
+  return crc32(results.data(), results.size() * sizeof(uint64_t));
+}
+
+TEST_CASE("operations of f64 on infinities, NaN and zeros on an H200") {
+  CHECK(checksum_of_pairs(Opcode::Exp) == 0x966D1193);
+  CHECK(checksum_of_pairs(Opcode::Exp2) == 0x42D0E439);
+  CHECK(checksum_of_pairs(Opcode::Log) == 0xFAD927E6);
+  CHECK(checksum_of_pairs(Opcode::Log2) == 0x4FE5D43D);
+  CHECK(checksum_of_pairs(Opcode::Sin) == 0x66A2DE21);
+  CHECK(checksum_of_pairs(Opcode::Cos) == 0xBEA1CEC5);
+  CHECK(checksum_of_pairs(Opcode::Tan) == 0xABFCF929);
+  CHECK(checksum_of_pairs(Opcode::SinH) == 0x7E570BD3);
+  CHECK(checksum_of_pairs(Opcode::CosH) == 0x7625B097);
+  CHECK(checksum_of_pairs(Opcode::TanH) == 0xA03B5CF1);
+  CHECK(checksum_of_pairs(Opcode::Rsqrt) == 0x4079704F);
+  CHECK(checksum_of_pairs(Opcode::Sqrt) == 0x978A8E50);
+  CHECK(checksum_of_pairs(Opcode::DivF) == 0xF8E14348);
+  CHECK(checksum_of_pairs(Opcode::Atan2) == 0x1540E312);
+  CHECK(checksum_of_pairs(Opcode::FPowF) == 0xFD742CFD);
+  CHECK(checksum_of_pairs(Opcode::RemF) == 0x90005BC4);
+}
+
+/// Every exponent with corner significands in mixed order (a part of them), then random bits, numbers around 1 and near it.
+std::vector<uint32_t> dividends() {
+  constexpr uint64_t kCount = 65536, kSalt = 5;
+  std::set<uint32_t> significands = {0, 1, 2, 3, 0x7FFFFF, 0x7FFFFE, 0x7FFFFD};
+  for (int k = 0; k < 23; ++k) {
+    significands.insert(uint32_t{1} << k);
+    significands.insert(0x7FFFFF ^ uint32_t{1} << k);
+  }
+  std::vector<uint32_t> edges;
+  for (uint32_t top = 0; top < 512; ++top)
+    for (const uint32_t s : significands) edges.push_back(top << 23 | s);
+  const size_t taken = std::min<size_t>(kCount / 4, edges.size()), step = std::max<size_t>(1, edges.size() / taken);
+  std::vector<uint64_t> order(taken);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [](uint64_t a, uint64_t b) { return mixed(a + kSalt) < mixed(b + kSalt); });
+  std::vector<uint32_t> found;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    const uint64_t bits = mixed(i + (kSalt << 32));
+    const auto low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
+    const uint32_t around = (low & 0x80000000) | (0x39000000 + (low & 0x7FFFFFFF) % 0x0C000000);
+    const uint32_t others[] = {low, around, around, 0x3F000000 + low % 0x01800000};
+    found.push_back(i < taken ? edges[order[i] * step] : others[high % 4]);
+  }
+  return found;
+}
+
+struct Quotients {
+  uint32_t divisor;
+  uint32_t sums[4];  ///< approx, full, and both with flush_to_zero
+};
+const Quotients kQuotients[] = {
+    {0x40400000, {0xE02FC83F, 0xE02FC83F, 0x74E7AFC4, 0x74E7AFC4}},
+    {0xC0400000, {0x2BABA348, 0x2BABA348, 0xBF63C4B3, 0xBF63C4B3}},
+    {0x40000000, {0x2A1D383D, 0x2A1D383D, 0x371C7323, 0x371C7323}},
+    {0x00000005, {0x922E2999, 0x922E2999, 0x66AAAAB0, 0x66AAAAB0}},
+    {0x00200000, {0x7010FD37, 0x7010FD37, 0x66AAAAB0, 0x66AAAAB0}},
+    {0x7F000000, {0xC94BC991, 0xBE48EFC2, 0xC94BC991, 0x3330029E}},
+    {0x7EC00000, {0xC94BC991, 0x9460ACA7, 0xC94BC991, 0x0C37FFD0}},
+    {0x7F7FFFFF, {0xC94BC991, 0x17584E82, 0xC94BC991, 0x2567D3DB}},
+    {0x00000000, {0x0E4783F5, 0x0E4783F5, 0x66AAAAB0, 0x66AAAAB0}},
+    {0x7F800000, {0xC94BC991, 0xC94BC991, 0xC94BC991, 0xC94BC991}},
+    {0x7FC00001, {0x0D06E6AF, 0x0D06E6AF, 0x0D06E6AF, 0x0D06E6AF}},
+    {0x41200000, {0xB72797B0, 0xB72797B0, 0xF739EE40, 0xF739EE40}},
+    {0x00800001, {0x418F2D2F, 0x418F2D2F, 0xE7F9A502, 0xE7F9A502}},
+    {0x7E800001, {0xC94BC991, 0x7C3912EF, 0xC94BC991, 0x953FF0C6}},
+};
+
+TEST_CASE("quotients by a constant on an H200") {
+  const std::vector<uint32_t> x = dividends();
+  std::vector<uint32_t> results(x.size());
+  for (const Quotients& q : kQuotients)
+    for (int how = 0; how < 4; ++how) {
+      CAPTURE(q.divisor);
+      CAPTURE(how);
+      Modifiers m;
+      m.rounding = how % 2 == 0 ? Rounding::Approx : Rounding::Full;
+      m.flush_to_zero = how >= 2;
+      const std::vector<uint32_t> y(x.size(), q.divisor);
+      const void* in[2] = {x.data(), y.data()};
+      find_quotient_by_constant(ElementType::F32, m)(results.data(), in, x.size());
+      CHECK(crc32(results.data(), results.size() * sizeof(uint32_t)) == q.sums[how]);
+    }
 }
 
 }  // namespace

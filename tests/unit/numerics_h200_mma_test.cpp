@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "h200_recordings.h"
@@ -134,12 +135,12 @@ Bytes operand(ElementType t, size_t count, uint64_t salt, bool scaled, uint64_t 
   return bytes;
 }
 
-uint32_t checksum(const Recorded& r, bool scaled) {
+/// All blocks; `acc` becomes the result.
+void multiply(const Recorded& r, bool fast, const Bytes& lhs, const Bytes& rhs, Bytes& acc) {
   const size_t depth = r.k * r.steps, size = info(r.type).storage, row = r.k * size;
-  const Bytes lhs = operand(r.type, r.blocks * r.m * depth, 10, scaled, 1, 1), rhs = operand(r.type, r.blocks * depth * r.n, 20, scaled, 2, 1);
-  Bytes acc = operand(r.acc, r.blocks * r.m * r.n, 30, scaled, 3, 4);
   if (r.zero) acc.assign(acc.size(), 0);
   ProductDesc p;
+  p.fast = fast;
   MmaDesc& d = p.mma;
   d.lhs_rhs = r.type;
   d.acc = r.acc;
@@ -160,7 +161,174 @@ uint32_t checksum(const Recorded& r, bool scaled) {
         mma_rows_h200(p, 0, r.m, to, left.data(), right, to, scratch.data());
       }
     }
+}
+
+uint32_t checksum(const Recorded& r, bool scaled) {
+  const size_t depth = r.k * r.steps;
+  const Bytes lhs = operand(r.type, r.blocks * r.m * depth, 10, scaled, 1, 1), rhs = operand(r.type, r.blocks * depth * r.n, 20, scaled, 2, 1);
+  Bytes acc = operand(r.acc, r.blocks * r.m * r.n, 30, scaled, 3, 4);
+  multiply(r, false, lhs, rhs, acc);
   return crc32(acc.data(), acc.size());
+}
+
+struct Special {
+  ElementType type, acc;
+  size_t m, n, k, steps;
+  bool zero, fast;
+  size_t blocks;
+  uint32_t results;  ///< checksum of those of all sixteen sets
+};
+
+/// Recorded with infinities, NaN, subnormal numbers and zeros among the operands.
+const Special kSpecial[] = {
+    {ElementType::F16, ElementType::F32, 16, 16, 16, 1, false, false, 8, 0x89D3D180},
+    {ElementType::F16, ElementType::F32, 16, 32, 16, 1, false, false, 8, 0x9D08E9D1},
+    {ElementType::F16, ElementType::F32, 64, 64, 16, 1, false, false, 4, 0x255DA311},
+    {ElementType::F16, ElementType::F32, 16, 32, 8, 1, false, false, 8, 0xEA438D46},
+    {ElementType::F16, ElementType::F32, 64, 64, 8, 1, false, false, 4, 0x01C6B4EB},
+    {ElementType::F16, ElementType::F32, 64, 32, 64, 2, false, false, 8, 0x412203EF},
+    {ElementType::BF16, ElementType::F32, 16, 16, 16, 1, false, false, 8, 0x0D267704},
+    {ElementType::BF16, ElementType::F32, 16, 32, 16, 1, false, false, 8, 0x1328C799},
+    {ElementType::BF16, ElementType::F32, 64, 64, 16, 1, false, false, 4, 0xA6BC6AFF},
+    {ElementType::BF16, ElementType::F32, 16, 32, 8, 1, false, false, 8, 0x933CF10A},
+    {ElementType::BF16, ElementType::F32, 64, 64, 8, 1, false, false, 4, 0x3D8F5808},
+    {ElementType::TF32, ElementType::F32, 16, 16, 8, 1, false, false, 8, 0x3E80005C},
+    {ElementType::TF32, ElementType::F32, 16, 32, 8, 1, false, false, 8, 0x935B3E1E},
+    {ElementType::TF32, ElementType::F32, 64, 64, 8, 1, false, false, 4, 0x6A791944},
+    {ElementType::TF32, ElementType::F32, 64, 32, 64, 2, false, false, 8, 0x39208DE8},
+    {ElementType::F32, ElementType::F32, 16, 16, 8, 1, false, false, 8, 0x23AB8224},
+    {ElementType::F64, ElementType::F64, 8, 8, 8, 1, false, false, 8, 0xCD45CA55},
+    {ElementType::F64, ElementType::F64, 16, 16, 8, 1, false, false, 8, 0xDE45C354},
+    {ElementType::F64, ElementType::F64, 64, 64, 16, 1, false, false, 4, 0x02F85A37},
+    {ElementType::F8E4M3FN, ElementType::F32, 16, 16, 32, 1, false, false, 8, 0x8220287B},
+    {ElementType::F8E4M3FN, ElementType::F32, 16, 32, 32, 1, false, false, 8, 0x0603D5BB},
+    {ElementType::F8E4M3FN, ElementType::F32, 16, 32, 8, 1, false, false, 8, 0xE666B550},
+    {ElementType::F8E4M3FN, ElementType::F32, 64, 64, 32, 1, false, false, 4, 0x7404437C},
+    {ElementType::F8E4M3FN, ElementType::F32, 64, 64, 16, 1, false, false, 4, 0xB4FB0D2E},
+    {ElementType::F8E4M3FN, ElementType::F32, 64, 64, 32, 1, false, true, 4, 0x16DFB7AC},
+    {ElementType::F8E4M3FN, ElementType::F32, 16, 32, 32, 2, false, true, 8, 0x25F79FEB},
+    {ElementType::F8E4M3FN, ElementType::F16, 16, 16, 32, 1, false, false, 8, 0xDFC99DEF},
+    {ElementType::F8E4M3FN, ElementType::F16, 16, 32, 32, 1, false, false, 8, 0xFB133578},
+    {ElementType::F8E4M3FN, ElementType::F16, 16, 32, 8, 1, false, false, 8, 0x728364BD},
+    {ElementType::F8E4M3FN, ElementType::F16, 64, 64, 32, 1, false, false, 4, 0x0DE9EDCF},
+    {ElementType::F8E4M3FN, ElementType::F16, 64, 64, 16, 1, false, false, 4, 0xF1A18033},
+    {ElementType::F8E4M3FN, ElementType::F16, 64, 64, 32, 1, false, true, 4, 0x0DE9EDCF},
+    {ElementType::F8E4M3FN, ElementType::F16, 16, 32, 32, 2, false, true, 8, 0x5272A486},
+    {ElementType::F8E5M2, ElementType::F32, 16, 16, 32, 1, false, false, 8, 0xCD0DD3BB},
+    {ElementType::F8E5M2, ElementType::F32, 16, 32, 32, 1, false, false, 8, 0x22A15D2A},
+    {ElementType::F8E5M2, ElementType::F32, 16, 32, 8, 1, false, false, 8, 0x2FDCFA2A},
+    {ElementType::F8E5M2, ElementType::F32, 64, 64, 32, 1, false, false, 4, 0x5605E91A},
+    {ElementType::F8E5M2, ElementType::F32, 64, 64, 16, 1, false, false, 4, 0xE09CC2D1},
+    {ElementType::F8E5M2, ElementType::F32, 64, 64, 64, 2, false, false, 4, 0x61D49D94},
+    {ElementType::F8E5M2, ElementType::F32, 64, 64, 32, 1, false, true, 4, 0x060E3A74},
+    {ElementType::F8E5M2, ElementType::F32, 64, 64, 64, 2, false, true, 4, 0x96F1592D},
+    {ElementType::F8E5M2, ElementType::F32, 16, 32, 32, 2, false, true, 8, 0x05495C4B},
+    {ElementType::F8E5M2, ElementType::F16, 16, 16, 32, 1, false, false, 8, 0xEBF46CE5},
+    {ElementType::F8E5M2, ElementType::F16, 16, 32, 32, 1, false, false, 8, 0xC58D7908},
+    {ElementType::F8E5M2, ElementType::F16, 16, 32, 8, 1, false, false, 8, 0x3CE250FE},
+    {ElementType::F8E5M2, ElementType::F16, 64, 64, 32, 1, false, false, 4, 0x3A87C4A4},
+    {ElementType::F8E5M2, ElementType::F16, 64, 64, 16, 1, false, false, 4, 0xD42714B2},
+    {ElementType::F8E5M2, ElementType::F16, 64, 64, 64, 2, false, false, 4, 0x1EACED5A},
+    {ElementType::F8E5M2, ElementType::F16, 64, 64, 32, 1, false, true, 4, 0x3A87C4A4},
+    {ElementType::F8E5M2, ElementType::F16, 64, 64, 64, 2, false, true, 4, 0x1EACED5A},
+    {ElementType::F8E5M2, ElementType::F16, 16, 32, 32, 2, false, true, 8, 0x61D92719},
+    {ElementType::F16, ElementType::F16, 8, 16, 16, 1, false, false, 8, 0x4BF72D3A},
+    {ElementType::F16, ElementType::F16, 16, 16, 16, 1, false, false, 8, 0x39F3019C},
+    {ElementType::F16, ElementType::F16, 16, 32, 16, 1, false, false, 8, 0xE01D23DA},
+    {ElementType::F16, ElementType::F16, 16, 32, 8, 1, false, false, 8, 0xEF346BF5},
+    {ElementType::F16, ElementType::F16, 64, 64, 16, 1, false, false, 4, 0xDDA73E14},
+    {ElementType::F16, ElementType::F16, 64, 64, 8, 1, false, false, 4, 0x61510BD1},
+    {ElementType::F16, ElementType::F16, 8, 32, 4, 1, false, false, 8, 0xCC754A49},
+    {ElementType::F16, ElementType::F16, 16, 16, 16, 4, true, false, 8, 0x03DE1CB5},
+    {ElementType::F16, ElementType::F16, 64, 64, 64, 2, false, false, 4, 0xA77FF7A5},
+};
+
+/// Which exponents the bits of an operand have. Ones: mostly zeros of both signs instead.
+enum class Exponents { Any, LowestQuarter, Ones, LowestFour, UpperQuarter, Middle };
+
+struct Format {
+  int exponent, significand;  ///< bits
+};
+Format format_of(ElementType t) {
+  switch (t) {
+    case ElementType::F16: return {5, 10};
+    case ElementType::BF16: return {8, 7};
+    case ElementType::F64: return {11, 52};
+    case ElementType::F8E4M3FN: return {4, 3};
+    case ElementType::F8E5M2: return {5, 2};
+    default: return {8, 23};
+  }
+}
+
+struct Range {
+  uint64_t first, count;
+};
+Range range_of(Exponents which, uint64_t all) {
+  switch (which) {
+    case Exponents::LowestQuarter: return {0, all / 4};
+    case Exponents::Ones: return {all / 2 - 1, 1};
+    case Exponents::LowestFour: return {0, 4};
+    case Exponents::UpperQuarter: return {all * 3 / 4 - 1, all / 4};
+    default: return {all / 2 - 2, 4};
+  }
+}
+
+Bytes special_operand(ElementType t, size_t count, Exponents which, uint64_t salt, uint64_t sparse_salt) {
+  const size_t size = info(t).storage;
+  const Format f = format_of(t);
+  const uint64_t all = ~uint64_t{0} >> (64 - size * 8);
+  const Range range = range_of(which, uint64_t{1} << f.exponent);
+  Bytes bytes(count * size);
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t r = mixed(i + (salt << 40)), s = mixed(i + ((salt + 1) << 40)), sign = (r >> 60 & 1) << (size * 8 - 1);
+    uint64_t significand = r & ((uint64_t{1} << f.significand) - 1);
+    if (t == ElementType::TF32) significand &= 0x7FE000;
+    uint64_t bits = sign | (range.first + s % range.count) << f.significand | significand;
+    if (which == Exponents::Any) bits = r & all;
+    if (which == Exponents::Ones) bits = (s >> 20) % 8 < 6 ? sign : sign | range.first << f.significand;
+    if (sparse_salt != 0 && mixed(i + (sparse_salt << 40)) % 8 != 0) bits = 0;
+    if (t == ElementType::TF32) bits = f32_to_tf32(float_of(static_cast<uint32_t>(bits)));
+    std::memcpy(&bytes[i * size], &bits, size);
+  }
+  return bytes;
+}
+
+uint32_t checksum(const Special& s) {
+  using E = Exponents;
+  constexpr E kSets[][3] = {{E::Any, E::Any, E::Any},
+                            {E::LowestQuarter, E::LowestQuarter, E::LowestQuarter},
+                            {E::Ones, E::Ones, E::Ones},
+                            {E::LowestFour, E::Middle, E::LowestFour},
+                            {E::LowestFour, E::UpperQuarter, E::Middle},
+                            {E::UpperQuarter, E::Middle, E::UpperQuarter},
+                            {E::Middle, E::Middle, E::Any},
+                            {E::LowestQuarter, E::Middle, E::Ones}};
+  const Recorded r{s.type, s.acc, s.m, s.n, s.k, s.steps, s.zero, s.blocks, 0, 0};
+  const size_t depth = s.k * s.steps;
+  Bytes all;
+  for (uint64_t number = 0; number < 2 * std::size(kSets); ++number) {
+    const E(&set)[3] = kSets[number % std::size(kSets)];
+    const uint64_t salt = 16 * number, sparse = number < std::size(kSets) ? 0 : 22 + salt;
+    const Bytes lhs = special_operand(s.type, s.blocks * s.m * depth, set[0], 10 + salt, sparse);
+    const Bytes rhs = special_operand(s.type, s.blocks * depth * s.n, set[1], 14 + salt, 0);
+    Bytes acc = special_operand(s.acc, s.blocks * s.m * s.n, set[2], 18 + salt, 0);
+    multiply(r, s.fast, lhs, rhs, acc);
+    all.insert(all.end(), acc.begin(), acc.end());
+  }
+  return crc32(all.data(), all.size());
+}
+
+TEST_CASE("matrix products of infinities, NaN, subnormal numbers and zeros have the bits of an H200") {
+  for (const Special& s : kSpecial) {
+    CAPTURE(info(s.type).name);
+    CAPTURE(info(s.acc).name);
+    CAPTURE(s.m);
+    CAPTURE(s.n);
+    CAPTURE(s.k);
+    CAPTURE(s.steps);
+    CAPTURE(s.fast);
+    CHECK(checksum(s) == s.results);
+  }
 }
 
 TEST_CASE("matrix products have the bits of an H200") {
@@ -220,11 +388,11 @@ TEST_CASE("the shape of a product decides which instructions compute it") {
   CHECK(path(ElementType::F16, 64, 8, 16) == ProductPath::Tensor);
   CHECK(path(ElementType::TF32, 16, 32, 4) == ProductPath::Tensor);
   CHECK(path(ElementType::F64, 8, 8, 4) == ProductPath::Sum);
-  CHECK(path(ElementType::F64, 8, 32, 4) == ProductPath::Exact);
+  CHECK(path(ElementType::F64, 8, 32, 4) == ProductPath::Chain);
   CHECK(path(ElementType::F16, 16, 16, 16, 2) == ProductPath::Tensor);
   CHECK(path(ElementType::F16, 16, 8, 16, 2) == ProductPath::Sum);
   CHECK(path(ElementType::F16, 8, 16, 16, 16) == ProductPath::Sum);
-  CHECK(path(ElementType::F64, 8, 8, 8, 4) == ProductPath::Exact);
+  CHECK(path(ElementType::F64, 8, 8, 8, 4) == ProductPath::Chain);
   CHECK(path(ElementType::F64, 8, 8, 8, 2) == ProductPath::Sum);
   CHECK(path(ElementType::F64, 8, 16, 4) == ProductPath::Sum);
   CHECK(path(ElementType::I8, 64, 64, 32) == ProductPath::Exact);

@@ -15,7 +15,7 @@
 namespace tile {
 namespace {
 
-enum class How { Sum, Product, Scan, ReverseScan };
+enum class How { Sum, Product, Scan, ReverseScan, Widened };  // Widened: loaded elements become f32, then Sum
 
 struct Recorded {
   How how;
@@ -117,6 +117,125 @@ const std::vector<Recorded>& recorded() {
       {How::Sum, ElementType::F64, {128, 128}, 1, 64, 0xD38D9E84, 0x232503DD},
       {How::Sum, ElementType::F64, {64, 64}, 1, 64, 0x0B2BDC1E, 0x2F667BE4},
       {How::Sum, ElementType::F64, {64, 64}, 0, 64, 0x1552FC43, 0xCE68841E},
+      {How::Sum, ElementType::F32, {16384}, 0, 64, 0x30B08DA7, 0xB17AC4C9},
+      {How::Sum, ElementType::F16, {32}, 0, 64, 0xF6536442, 0x0CEF3140},
+      {How::Sum, ElementType::F16, {16384}, 0, 64, 0x1744776D, 0x49DCF5C3},
+      {How::Sum, ElementType::F64, {2}, 0, 64, 0x34E21225, 0x0B6FB32C},
+      {How::Sum, ElementType::F64, {2048}, 0, 64, 0x3352CA63, 0x08294B94},
+      {How::Sum, ElementType::F32, {2, 32}, 1, 64, 0xBCDE4914, 0xFDD7F4E2},
+      {How::Sum, ElementType::F32, {2, 256}, 0, 64, 0x4493D3BA, 0x77222310},
+      {How::Sum, ElementType::F32, {2, 512}, 1, 64, 0xCC21C3CA, 0x98DB3B05},
+      {How::Sum, ElementType::F32, {4, 4}, 0, 64, 0x857372DA, 0x7273AD58},
+      {How::Sum, ElementType::F32, {4, 16}, 1, 64, 0x5653ADB2, 0x3D252132},
+      {How::Sum, ElementType::F32, {4, 64}, 0, 64, 0x4D9F645C, 0x06006E22},
+      {How::Sum, ElementType::F32, {4, 128}, 1, 64, 0xD23090AD, 0x8952D721},
+      {How::Sum, ElementType::F32, {4, 512}, 1, 64, 0xE7906A93, 0xEFF2C610},
+      {How::Sum, ElementType::F32, {8, 4}, 0, 64, 0xBEC5C155, 0x903CBCC0},
+      {How::Sum, ElementType::F32, {8, 8}, 1, 64, 0xF7112BE2, 0x1495B698},
+      {How::Sum, ElementType::F32, {8, 64}, 0, 64, 0x74B46557, 0xAF014AC4},
+      {How::Sum, ElementType::F32, {8, 128}, 1, 64, 0x7949A427, 0x560CF0D6},
+      {How::Sum, ElementType::F32, {8, 512}, 0, 64, 0xE0EA0EAD, 0x562023BA},
+      {How::Sum, ElementType::F32, {8, 1024}, 0, 64, 0xB03F0C57, 0x83C3A7F0},
+      {How::Sum, ElementType::F32, {16, 4}, 0, 64, 0x154F0B06, 0xD80137E6},
+      {How::Sum, ElementType::F32, {16, 8}, 1, 64, 0xDA2EB030, 0x704CF13D},
+      {How::Sum, ElementType::F32, {16, 64}, 0, 64, 0x2AD72A23, 0x34AE790F},
+      {How::Sum, ElementType::F32, {16, 256}, 0, 64, 0x714BFF7A, 0x73B229F0},
+      {How::Sum, ElementType::F32, {16, 512}, 0, 64, 0xB5ED0921, 0x06D9D0A7},
+      {How::Sum, ElementType::F32, {16, 512}, 1, 64, 0x4AD709EE, 0x401F46D5},
+      {How::Sum, ElementType::F32, {16, 1024}, 0, 64, 0x9D8FDD0B, 0xA9847885},
+      {How::Sum, ElementType::F32, {32, 2}, 0, 64, 0x8DEC2116, 0xAF1476A7},
+      {How::Sum, ElementType::F32, {32, 8}, 0, 64, 0x9A70A833, 0x281F9AC9},
+      {How::Sum, ElementType::F32, {32, 16}, 1, 64, 0x84158F9E, 0x0CC991A7},
+      {How::Sum, ElementType::F32, {32, 128}, 0, 64, 0x6D6E17A0, 0x2BC43903},
+      {How::Sum, ElementType::F32, {32, 256}, 1, 64, 0x7F36D689, 0x8AB62D92},
+      {How::Sum, ElementType::F32, {32, 512}, 0, 64, 0x7CDF5639, 0xC53ED00C},
+      {How::Sum, ElementType::F32, {64, 2}, 0, 64, 0x7CA3A3C9, 0x087ABDAD},
+      {How::Sum, ElementType::F32, {64, 4}, 1, 64, 0x71A1E76A, 0x7FF2D22E},
+      {How::Sum, ElementType::F32, {64, 16}, 0, 64, 0xD58AD90A, 0xF41D6A2B},
+      {How::Sum, ElementType::F32, {64, 256}, 0, 64, 0x93EC5B39, 0xE8941500},
+      {How::Sum, ElementType::F32, {128, 4}, 0, 64, 0x0407F424, 0xB21F7A3D},
+      {How::Sum, ElementType::F32, {128, 4}, 1, 64, 0x4C77A3D2, 0x7A161AB4},
+      {How::Sum, ElementType::F32, {128, 8}, 1, 64, 0xA9F7BB1A, 0xF2D8B6E7},
+      {How::Sum, ElementType::F32, {128, 32}, 0, 64, 0x5E3B7C9A, 0xE8736CB8},
+      {How::Sum, ElementType::F32, {256, 2}, 1, 64, 0x74A6376E, 0xBA5FC7A3},
+      {How::Sum, ElementType::F32, {256, 8}, 0, 64, 0xFA0BFF2F, 0x6830CC26},
+      {How::Sum, ElementType::F32, {256, 32}, 0, 64, 0xA22220DD, 0x9BA04F2C},
+      {How::Sum, ElementType::F32, {512, 2}, 0, 64, 0x51878D44, 0xFBD809EB},
+      {How::Sum, ElementType::F32, {512, 4}, 1, 64, 0x213FFD1E, 0x0F1E6F29},
+      {How::Sum, ElementType::F32, {512, 16}, 0, 64, 0x8D3B2F20, 0xC721C2B4},
+      {How::Sum, ElementType::F32, {512, 32}, 1, 64, 0x721C9917, 0x6433AA0E},
+      {How::Sum, ElementType::F32, {1024, 4}, 1, 64, 0x010621BD, 0xE9BA7E59},
+      {How::Sum, ElementType::F32, {1024, 16}, 0, 64, 0x7A73A886, 0x8403A440},
+      {How::Sum, ElementType::F16, {4, 4}, 1, 64, 0xDDA62B4E, 0x74E7ECBB},
+      {How::Sum, ElementType::F16, {4, 32}, 0, 64, 0xD4FF47BB, 0xC0E517EE},
+      {How::Sum, ElementType::F16, {4, 64}, 1, 64, 0x1FB80E29, 0x9E82450F},
+      {How::Sum, ElementType::F16, {4, 256}, 0, 64, 0x74ABB4F1, 0xEF6A12F3},
+      {How::Sum, ElementType::F16, {4, 512}, 1, 64, 0xD5B413B9, 0x6E949EBF},
+      {How::Sum, ElementType::F16, {16, 16}, 0, 64, 0x45891965, 0x497343E6},
+      {How::Sum, ElementType::F16, {16, 64}, 0, 64, 0x4681C516, 0x274030AF},
+      {How::Sum, ElementType::F16, {16, 128}, 1, 64, 0x51176170, 0x74F88A9F},
+      {How::Sum, ElementType::F16, {16, 512}, 0, 64, 0x8A290E7C, 0x161DBF8D},
+      {How::Sum, ElementType::F16, {32, 4}, 0, 64, 0xAD5632E9, 0x156AD44C},
+      {How::Sum, ElementType::F16, {32, 4}, 1, 64, 0xC7164548, 0xA04417DD},
+      {How::Sum, ElementType::F16, {32, 32}, 0, 64, 0x42AFB26A, 0x609E5C07},
+      {How::Sum, ElementType::F16, {32, 64}, 1, 64, 0x12BDCAFA, 0x2DB12EB5},
+      {How::Sum, ElementType::F16, {32, 256}, 0, 64, 0x31B8494B, 0xC8A14427},
+      {How::Sum, ElementType::F16, {32, 512}, 0, 64, 0x745B367F, 0x153E33C5},
+      {How::Sum, ElementType::F16, {32, 512}, 1, 64, 0x819653D1, 0x61F272D0},
+      {How::Sum, ElementType::F16, {64, 16}, 0, 64, 0x7DC29F06, 0xACA8C120},
+      {How::Sum, ElementType::F16, {64, 32}, 1, 64, 0x71A9E70A, 0x3549D090},
+      {How::Sum, ElementType::F16, {64, 256}, 0, 64, 0x65627FEE, 0x7B2EB02A},
+      {How::Sum, ElementType::F16, {256, 4}, 1, 64, 0x096555B1, 0xA718B9E3},
+      {How::Sum, ElementType::F16, {256, 32}, 0, 64, 0xC308599B, 0x9D36D647},
+      {How::Sum, ElementType::F16, {256, 64}, 1, 64, 0xB07CC088, 0x6BE5B686},
+      {How::Sum, ElementType::F64, {4, 16}, 0, 64, 0x9B928D8B, 0x282FBF7A},
+      {How::Sum, ElementType::F64, {4, 32}, 1, 64, 0x6B7A64CB, 0x0DDD9F36},
+      {How::Sum, ElementType::F64, {4, 128}, 0, 64, 0xFDC5E2EF, 0x3070C4FC},
+      {How::Sum, ElementType::F64, {4, 256}, 1, 64, 0xEAF011F6, 0x9ADD6ADA},
+      {How::Sum, ElementType::F64, {16, 4}, 0, 64, 0x898167E6, 0xAD5573B8},
+      {How::Sum, ElementType::F64, {16, 32}, 0, 64, 0x54052DB4, 0x616320FE},
+      {How::Sum, ElementType::F64, {16, 64}, 1, 64, 0x7248BC6B, 0xB5C31BF7},
+      {How::Sum, ElementType::F64, {16, 256}, 0, 64, 0x414048BE, 0x90C29E71},
+      {How::Sum, ElementType::F64, {16, 512}, 0, 64, 0x805363AC, 0xF56729D0},
+      {How::Sum, ElementType::F64, {16, 512}, 1, 64, 0x6F7FF2EC, 0x6A8C5CB3},
+      {How::Sum, ElementType::F64, {32, 16}, 0, 64, 0x79488571, 0xDAA0CD1E},
+      {How::Sum, ElementType::F64, {32, 32}, 1, 64, 0xAEA9349F, 0x62FE8157},
+      {How::Sum, ElementType::F64, {32, 128}, 0, 64, 0xC72D329F, 0x289B00FF},
+      {How::Sum, ElementType::F64, {32, 256}, 0, 64, 0x313357F3, 0xD312A151},
+      {How::Sum, ElementType::F64, {32, 256}, 1, 64, 0xBFC3B382, 0xDB458446},
+      {How::Sum, ElementType::F64, {32, 512}, 0, 64, 0xCB7DB3AE, 0xE9B4ECCF},
+      {How::Sum, ElementType::F64, {64, 4}, 0, 64, 0x88F33C99, 0x5A94C8D2},
+      {How::Sum, ElementType::F64, {64, 16}, 1, 64, 0xB2831D5C, 0x4810EAF4},
+      {How::Sum, ElementType::F64, {64, 128}, 0, 64, 0x28463C20, 0xA6E90AFA},
+      {How::Sum, ElementType::F64, {64, 256}, 0, 64, 0x975BE5D3, 0xBB2E8EAA},
+      {How::Sum, ElementType::F64, {64, 256}, 1, 64, 0xD10CE594, 0xB8EB1A33},
+      {How::Sum, ElementType::F64, {256, 16}, 0, 64, 0xA8E9318F, 0x039362A7},
+      {How::Sum, ElementType::F64, {256, 32}, 1, 64, 0xA549390E, 0xEA3398AB},
+      {How::Sum, ElementType::F32, {2, 64, 64}, 0, 64, 0xF7A2EE38, 0xD5815D29},
+      {How::Sum, ElementType::F32, {4, 16, 64}, 0, 64, 0xEDA84B6E, 0x433FAEB0},
+      {How::Sum, ElementType::F32, {8, 8, 8}, 0, 64, 0x74B46557, 0xAF014AC4},
+      {How::Sum, ElementType::F32, {32, 4, 32}, 0, 64, 0x998243C7, 0x6F6BA1D6},
+      {How::Sum, ElementType::F32, {16, 16, 16}, 0, 64, 0xB7BDA7E5, 0xAEED8A83},
+      {How::Widened, ElementType::F16, {256}, 0, 64, 0xDB0BF8AA, 0x4EC9E6F7},
+      {How::Widened, ElementType::BF16, {256}, 0, 64, 0xCFBFE5E3, 0x3D67DFBF},
+      {How::Widened, ElementType::F16, {1024}, 0, 64, 0xBA5B3D95, 0xEE35A13A},
+      {How::Widened, ElementType::BF16, {1024}, 0, 64, 0x6632BDBF, 0xE4BDD0F4},
+      {How::Widened, ElementType::F16, {4096}, 0, 64, 0x5C84D966, 0xD5D1989D},
+      {How::Widened, ElementType::BF16, {4096}, 0, 64, 0x0F6FE878, 0x3DD4804C},
+      {How::Widened, ElementType::F16, {8, 32}, 1, 64, 0xA596EAE3, 0x2D719995},
+      {How::Widened, ElementType::BF16, {8, 32}, 1, 64, 0xEB26C62F, 0xBA852560},
+      {How::Widened, ElementType::F16, {64, 64}, 1, 64, 0x2A803044, 0xFDCE8266},
+      {How::Widened, ElementType::BF16, {64, 64}, 1, 64, 0x585BBDB5, 0x66EE3E0A},
+      {How::Widened, ElementType::F16, {64, 64}, 0, 64, 0x89B5AC53, 0xCD7C7EB1},
+      {How::Widened, ElementType::BF16, {64, 64}, 0, 64, 0xA41FDD47, 0x751A88CB},
+      {How::Widened, ElementType::F16, {1, 1024}, 1, 64, 0xBA5B3D95, 0xEE35A13A},
+      {How::Widened, ElementType::BF16, {1, 1024}, 1, 64, 0x6632BDBF, 0xE4BDD0F4},
+      {How::Widened, ElementType::F16, {4, 256}, 1, 64, 0xB507F1FC, 0x1920D17F},
+      {How::Widened, ElementType::BF16, {4, 256}, 1, 64, 0x013102B7, 0x7706B3DB},
+      {How::Widened, ElementType::F16, {16, 64}, 1, 64, 0x2EC3F04F, 0xFCEF0FBF},
+      {How::Widened, ElementType::BF16, {16, 64}, 1, 64, 0xC3095DFC, 0x45CC9C85},
+      {How::Widened, ElementType::F16, {64, 16}, 0, 64, 0x4685EC63, 0x672AB2D7},
+      {How::Widened, ElementType::BF16, {64, 16}, 0, 64, 0xC207A740, 0x83E44525},
       {How::Product, ElementType::F32, {32}, 0, 8, 0x472EBBD9, 0x68EA6099},
       {How::Product, ElementType::F32, {256}, 0, 8, 0x3380CEB8, 0x7397358D},
       {How::Product, ElementType::F32, {8, 32}, 1, 8, 0x4BC847BF, 0x681D56C5},
@@ -176,11 +295,23 @@ uint32_t checksum(const Recorded& r, bool scaled) {
     const uint64_t bits = r.type == ElementType::BF16 ? float_bits(static_cast<float>(x)) >> 16 : encode(r.type, x);
     std::memcpy(&in[i * size], &bits, size);
   }
-  const ElementwiseFn op = find_elementwise(r.how == How::Product ? Opcode::MulF : Opcode::AddF, r.type, r.type, {}, Numerics::H200);
+  const ElementType type = r.how == How::Widened ? ElementType::F32 : r.type;
+  const size_t width = info(type).storage;
+  if (r.how == How::Widened) {
+    std::vector<unsigned char> wide(count * width);
+    for (size_t i = 0; i < count; ++i) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &in[i * size], size);
+      bits = encode(type, decode(r.type, bits));
+      std::memcpy(&wide[i * width], &bits, width);
+    }
+    in = out = wide;
+  }
+  const ElementwiseFn op = find_elementwise(r.how == How::Product ? Opcode::MulF : Opcode::AddF, type, type, {}, Numerics::H200);
   const ThreadLayout layout = thread_layout_h200(r.shape, r.dim, size);
   const bool scan = r.how == How::Scan || r.how == How::ReverseScan;
-  combine_h200(op, size, scan ? scan_order_h200(layout) : reduction_order_h200(layout), r.how == How::ReverseScan, out.data(), in.data(), outer, len, inner);
-  if (!scan) out.resize(outer * inner * size);
+  combine_h200(op, width, scan ? scan_order_h200(layout) : reduction_order_h200(layout), r.how == How::ReverseScan, out.data(), in.data(), outer, len, inner);
+  if (!scan) out.resize(outer * inner * width);
   return crc32(out.data(), out.size());
 }
 

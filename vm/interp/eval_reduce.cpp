@@ -181,9 +181,21 @@ std::optional<ReduceKind> fast_kind(Opcode op) {
   }
 }
 
+/// Bytes of the elements as they were loaded: what is widened keeps the layout.
+size_t loaded_bytes(const PlanBuilder& b, ValueId v) {
+  for (InstId i = 0; i < b.f.insts.size(); ++i) {
+    if (b.f.insts[i].op != Opcode::FToF || b.f.result(i) != v) continue;
+    const ValueId from = b.f.operands(i)[0];
+    return std::min(info(b.element(v)).storage, info(b.element(from)).storage);
+  }
+  return info(b.element(v)).storage;
+}
+
 CombinationOrder order_h200(const PlanBuilder& b, InstId i, const ReduceData& d) {
   const auto dim = static_cast<size_t>(b.module.int_attr(b.f, i, 0));
-  const ThreadLayout layout = thread_layout_h200(b.type(b.f.operands(i)[0]).shape, dim, d.operands[0].size);
+  const ValueId first = b.f.operands(i)[0];
+  ThreadLayout layout = thread_layout_h200(b.type(first).shape, dim, loaded_bytes(b, first));
+  if (d.operands.size() > 1) layout.boxes = 0;
   return d.scan ? scan_order_h200(layout) : reduction_order_h200(layout);
 }
 

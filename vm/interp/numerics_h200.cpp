@@ -14,12 +14,15 @@ constexpr uint64_t kInfinity = 0x7FF0000000000000, kQuiet = 0x0008000000000000, 
 
 bool is_nan(uint64_t bits) { return (bits & ~(uint64_t{1} << 63)) > kInfinity; }
 
-/// The NaN of an operation: the first operand that is one, made quiet, or kInvalid.
-template <size_t kOperands>
+/// The NaN of an operation: the first or the last operand that is one, made quiet, or kInvalid.
+template <bool kLast, size_t kOperands>
 uint64_t nan_of(const uint64_t (&operands)[kOperands]) {
-  for (const uint64_t x : operands)
-    if (is_nan(x)) return x | kQuiet;
-  return kInvalid;
+  uint64_t found = kInvalid;
+  for (size_t k = kOperands; k-- > 0;) {
+    const uint64_t x = operands[kLast ? kOperands - 1 - k : k];
+    if (is_nan(x)) found = x | kQuiet;
+  }
+  return found;
 }
 
 /// The exact kernel with those NaN.
@@ -44,7 +47,7 @@ void with_nan(void* out, const void* const* in, size_t n) {
       if (!is_nan(results[i])) continue;
       uint64_t of_one[kOperands];
       for (size_t k = 0; k < kOperands; ++k) of_one[k] = operands[k][i];
-      results[i] = nan_of(of_one);
+      results[i] = nan_of<kOp == Opcode::RemF>(of_one);
     }
     std::memcpy(static_cast<char*>(out) + first * kSize, results, count * kSize);
   }
@@ -62,7 +65,7 @@ void of_numbers(void* out, const void* const* in, size_t n) {
     } else {
       result = kFunction(double_of(bits[0]), double_of(bits[1]));
     }
-    o[i] = result != result ? nan_of(bits) : double_bits(result);
+    o[i] = result != result ? nan_of<kOperands == 2>(bits) : double_bits(result);
   }
 }
 

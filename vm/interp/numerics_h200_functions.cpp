@@ -14,7 +14,15 @@ float flushed(float x) {
   const uint32_t bits = float_bits(x);
   return (bits & kInfinity) == 0 ? float_of(bits & kSign) : x;
 }
-float flushed_product(float x, float y) { return flushed(product(flushed(x), flushed(y))); }
+/// Zero where the product, rounded to 24 bits whatever its exponent is, is subnormal.
+float flushed_product(float x, float y) {
+  const float result = product(flushed(x), flushed(y));
+  if (__builtin_fabsf(result) == kSmallestNormal) {
+    const double scaled = double{flushed(x)} * double{flushed(y)} * 0x1p64;
+    if (__builtin_fabsf(static_cast<float>(scaled)) < kSmallestNormal * 0x1p64f) return float_of(float_bits(result) & kSign);
+  }
+  return flushed(result);
+}
 
 bool is_tiny(float x) { return __builtin_fabsf(x) < kSmallestNormal; }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 
 #include "vm/base/check.h"
@@ -51,13 +52,23 @@ double element(ElementType t, const void* tile, size_t at) {
   return decode(t, bits);
 }
 
-int exponent_of(double x) { return x == 0 ? kNone : static_cast<int>(double_bits(x) >> 52 & 0x7FF) - 1023; }
+/// Of a number of this type; subnormal ones have that of the least normal one.
+int exponent_of(double x, int least) { return x == 0 ? kNone : std::max(least, static_cast<int>(double_bits(x) >> 52 & 0x7FF) - 1023); }
+int least_exponent(ElementType t, const Unit& u) {
+  switch (t) {
+    case ElementType::F8E4M3FN: return u.products == kSteps ? -6 : -14;  // smaller units take f8 as f16
+    case ElementType::F8E5M2:
+    case ElementType::F16: return -14;
+    default: return -126;
+  }
+}
 double power(int exponent) { return double_of(static_cast<uint64_t>(exponent + 1023) << 52); }
 
 /// The sum of accumulator and products, each cut off below the last bit that counts.
 void add_products(const Unit& u, bool narrow, size_t n, size_t count, const double* lhs, const int* lhs_exponents, const double* rhs,
                   const int* rhs_exponents, double* acc, int* top, int64_t* sums) {
-  for (size_t j = 0; j < n; ++j) top[j] = exponent_of(acc[j]);
+  const int least = least_exponent(narrow ? ElementType::F16 : ElementType::F32, u);
+  for (size_t j = 0; j < n; ++j) top[j] = exponent_of(acc[j], least);
   for (size_t k = 0; k < count; ++k) {
     const int e = lhs_exponents[k];
     const int* r = rhs_exponents + k * n;
@@ -75,7 +86,13 @@ void add_products(const Unit& u, bool narrow, size_t n, size_t count, const doub
   const uint64_t mask = ~uint64_t{0} << (53 - u.digits);
   for (size_t j = 0; j < n; ++j) {
     const double sum = static_cast<double>(sums[j]) * power(top[j] - u.fraction);
-    acc[j] = narrow ? decode(ElementType::F16, encode(ElementType::F16, sum)) : double{static_cast<float>(double_of(double_bits(sum) & mask))};
+    if (narrow) {
+      acc[j] = decode(ElementType::F16, encode(ElementType::F16, sum)) + 0.0;  // zeros are positive
+    } else if (std::fabs(sum) < power(least)) {
+      acc[j] = std::trunc(sum * power(149)) * power(-149);
+    } else {
+      acc[j] = double{static_cast<float>(double_of(double_bits(sum) & mask))};
+    }
   }
 }
 
@@ -101,6 +118,7 @@ void tensor_rows(const ProductDesc& p, size_t begin, size_t end, void* out, cons
   auto* sums = take<int64_t>(at, d.n);
   const size_t size = info(d.acc).storage;
   const bool narrow = d.acc == ElementType::F16;
+  const int least = least_exponent(d.lhs_rhs, u);
   size_t entry = std::numeric_limits<size_t>::max();
   bool right_special = false;
   for (size_t row = begin; row < end; ++row) {
@@ -109,14 +127,14 @@ void tensor_rows(const ProductDesc& p, size_t begin, size_t end, void* out, cons
       right_special = false;
       for (size_t i = 0; i < d.k * d.n; ++i) {
         right[i] = element(d.lhs_rhs, rhs, entry * d.k * d.n + i);
-        right_exponents[i] = exponent_of(right[i]);
+        right_exponents[i] = exponent_of(right[i], least);
         right_special = right_special || !std::isfinite(right[i]);
       }
     }
     bool special = right_special;
     for (size_t k = 0; k < d.k; ++k) {
       left[k] = element(d.lhs_rhs, lhs, row * d.k + k);
-      left_exponents[k] = exponent_of(left[k]);
+      left_exponents[k] = exponent_of(left[k], least);
       special = special || !std::isfinite(left[k]);
     }
     for (size_t j = 0; j < d.n; ++j) {
@@ -149,6 +167,43 @@ void tensor_rows(const ProductDesc& p, size_t begin, size_t end, void* out, cons
   }
 }
 
+/// The first of these that is a NaN, made quiet, else that of an invalid operation.
+uint64_t nan_of(std::initializer_list<uint64_t> operands) {
+  constexpr uint64_t kQuiet = 0x0008000000000000, kInvalid = 0xFFF8000000000000;
+  for (const uint64_t x : operands)
+    if (std::isnan(double_of(x))) return x | kQuiet;
+  return kInvalid;
+}
+
+/// Gives the NaN among the results of the chain in f64 their bits; without `acc` it starts at zero, on scalar units.
+void set_nan(const MmaDesc& d, size_t begin, size_t end, void* out, const void* lhs, const void* rhs, const void* acc) {
+  const auto bits_at = [](const void* tile, size_t at) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, static_cast<const char*>(tile) + at * sizeof(bits), sizeof(bits));
+    return bits;
+  };
+  for (size_t i = begin * d.n; i < end * d.n; ++i) {
+    if (!std::isnan(double_of(bits_at(out, i)))) continue;
+    const size_t row = i / d.n, column = i % d.n, entry = row / d.m;
+    uint64_t sum = acc ? bits_at(acc, i) : 0;
+    for (size_t k = 0; k < d.k; ++k) {
+      const uint64_t l = bits_at(lhs, row * d.k + k), r = bits_at(rhs, (entry * d.k + k) * d.n + column);
+      const double next = std::fma(double_of(l), double_of(r), double_of(sum));
+      sum = next == next ? double_bits(next) : acc ? nan_of({sum, l, r}) : nan_of({l, r, sum});
+    }
+    std::memcpy(static_cast<char*>(out) + i * sizeof(sum), &sum, sizeof(sum));
+  }
+}
+
+void chain_rows(const MmaDesc& d, size_t begin, size_t end, void* out, const void* lhs, const void* rhs, const void* acc, void* scratch) {
+  unsigned char* at = align_up(scratch);
+  const size_t first = begin * d.n, count = (end - begin) * d.n;
+  auto* before = take<double>(at, d.batch * d.m * d.n);  // `out` may be the accumulator
+  std::memcpy(before + first, static_cast<const double*>(acc) + first, count * sizeof(double));
+  mma_rows(d, begin, end, out, lhs, rhs, acc, at);
+  set_nan(d, begin, end, out, lhs, rhs, before);
+}
+
 /// The accumulator plus a sum that started at zero.
 void sum_rows(const MmaDesc& d, size_t begin, size_t end, void* out, const void* lhs, const void* rhs, const void* acc, void* scratch) {
   MmaDesc apart = d;
@@ -158,10 +213,12 @@ void sum_rows(const MmaDesc& d, size_t begin, size_t end, void* out, const void*
   auto* sums = take<char>(at, d.batch * d.m * d.n * size);
   std::memset(sums + first * size, 0, (last - first) * size);
   mma_rows(apart, begin, end, sums, lhs, rhs, sums, at);
+  if (d.acc == ElementType::F64) set_nan(d, begin, end, sums, lhs, rhs, nullptr);
   for (size_t i = first; i < last; ++i) {
     const double a = element(d.acc, acc, i), s = element(apart.acc, sums, i);
     const double total = apart.acc == ElementType::F64 ? a + s : double{static_cast<float>(a) + static_cast<float>(s)};
-    const uint64_t bits = encode(d.acc, total);
+    uint64_t bits = encode(d.acc, total);
+    if (apart.acc == ElementType::F64 && total != total) bits = nan_of({double_bits(a), double_bits(s)});
     std::memcpy(static_cast<char*>(out) + i * stored_size, &bits, stored_size);
   }
 }
@@ -175,7 +232,7 @@ ProductPath product_path_h200(const ProductDesc& p) {
   switch (d.lhs_rhs) {
     case ElementType::I8: return ProductPath::Exact;
     case ElementType::F32: return ProductPath::Sum;
-    case ElementType::F64: return d.m >= 8 && d.n >= 8 && elements >= 64 * kWarps && d.k >= 4 ? ProductPath::Exact : ProductPath::Sum;
+    case ElementType::F64: return d.m >= 8 && d.n >= 8 && elements >= 64 * kWarps && d.k >= 4 ? ProductPath::Chain : ProductPath::Sum;
     default: break;
   }
   const size_t least = d.lhs_rhs == ElementType::TF32 ? 4 : 8;
@@ -193,6 +250,8 @@ void mma_rows_h200(const ProductDesc& p, size_t row_begin, size_t row_end, void*
   TILE_CHECK(path != ProductPath::Exact);
   if (path == ProductPath::Sum) {
     sum_rows(p.mma, row_begin, row_end, out, lhs, rhs, acc, scratch);
+  } else if (path == ProductPath::Chain) {
+    chain_rows(p.mma, row_begin, row_end, out, lhs, rhs, acc, scratch);
   } else {
     tensor_rows(p, row_begin, row_end, out, lhs, rhs, acc, scratch);
   }

@@ -10,6 +10,7 @@ namespace tile {
 /// Which instructions the compiler makes of a product; the shape of the tile decides.
 enum class ProductPath : uint8_t {
   Exact,   ///< the chain of mma.h
+  Chain,   ///< the chain of mma.h with the NaN of f64
   Sum,     ///< the chain of mma.h from zero, then one addition to the accumulator
   Tensor,  ///< sums of several products at once, cut off
 };

@@ -9,7 +9,8 @@ namespace tile {
 namespace {
 
 constexpr size_t kWarp = 32, kWarps = 4, kVectorBytes = 16;
-constexpr size_t kBoxRows = 64, kBoxBytes = 16384, kBoxRowBytes = 128;  // of a copy from memory; a tile of one dimension has rows of so many bytes
+// Of a copy from memory; a box of three dimensions has half the bytes, a tile of one dimension has rows of so many bytes.
+constexpr size_t kBoxRows = 64, kBoxBytes = 16384, kBoxRowBytes = 128;
 
 }  // namespace
 
@@ -23,10 +24,12 @@ ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size
   for (const int64_t s : shape) elements *= static_cast<size_t>(s);
   const size_t vector = std::min({std::max<size_t>(1, elements / (kWarp * kWarps)), kVectorBytes / bytes, static_cast<size_t>(shape[last])});
   // Vectors run along the last dimension and so do threads; without vectors threads run along the first one.
+  // A tile of one element for each thread whose rows are too short for boxes is loaded in the order of memory.
+  const bool last_first = vector > 1 || (elements == kWarp * kWarps && rank == 2 && static_cast<size_t>(shape[last]) * bytes < kVectorBytes);
   ThreadLayout found;
   size_t lanes = kWarp, warps = kWarps;
   for (size_t i = 0; i < rank; ++i) {
-    const size_t d = vector > 1 ? last - i : i;
+    const size_t d = last_first ? last - i : i;
     ThreadLayout s;
     size_t rest = static_cast<size_t>(shape[d]);
     const auto give = [&](size_t& part, size_t most) {
@@ -41,6 +44,7 @@ ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size
     s.rounds = rest;
     // Every thread stores the result, numbers of 8 bytes by half warps: the second one is last.
     s.upper = bytes == 8 && rank > 1 && s.lanes > 1 && lanes == 1 && s.warps == 1;
+    s.ascending = d == last && rank > 1 && s.thread == static_cast<size_t>(shape[last]) && elements == kWarp * kWarps * s.thread;
     if (d == dim) found = s;
   }
   // Boxes are cut along the first dimension.
@@ -48,8 +52,12 @@ ThreadLayout thread_layout_h200(std::span<const int64_t> shape, size_t dim, size
     const size_t all = static_cast<size_t>(shape[0]) * bytes;
     const size_t rows = rank == 1 ? std::max<size_t>(1, all / kBoxRowBytes) : static_cast<size_t>(shape[0]);
     const size_t row_bytes = rank == 1 ? kBoxRowBytes : elements * bytes / rows;
-    const size_t box = std::min(kBoxRows, std::max<size_t>(1, kBoxBytes / row_bytes));
+    const size_t box = std::min(kBoxRows, std::max<size_t>(1, (rank > 2 ? kBoxBytes / 2 : kBoxBytes) / row_bytes));
     found.boxes = row_bytes < kVectorBytes ? 0 : std::min(found.rounds, std::max<size_t>(1, rows / box));
+    // Where a row takes all threads: of each box first where it takes them once, else as if there were one box.
+    constexpr size_t kAllThreads = kVectorBytes * kWarp * kWarps;
+    if (rank > 1 && found.boxes > 1 && row_bytes > kAllThreads) found.boxes = 1;
+    found.by_box = rank > 1 && found.boxes > 1 && found.boxes <= 4 && row_bytes == kAllThreads;
   }
   return found;
 }
@@ -72,9 +80,11 @@ CombinationOrder reduction_order_h200(const ThreadLayout& s) {
   };
   // What one thread holds: a chain over boxes, or over rounds where there is one box, or neither; the rest as a tree from neighbours on.
   const int chain = s.boxes > 1 ? width(s.boxes) : s.boxes == 1 ? rounds : 0;
+  if (s.by_box) fold(in_block, bits - chain - in_block, false);
   if (chain > 0) fold(bits - chain, chain, false);
-  for (int bit = 0; bit < thread; ++bit) fold(bit, 1, false);
-  for (int bit = in_block; bit < bits - chain; ++bit) fold(bit, 1, false);
+  if (s.ascending) fold(0, thread, false);
+  for (int bit = 0; bit < thread && !s.ascending; ++bit) fold(bit, 1, false);
+  for (int bit = in_block; bit < bits - chain && !s.by_box; ++bit) fold(bit, 1, false);
   // Threads and warps: halves first.
   for (int bit = in_warp; bit-- > thread;) fold(bit, 1, s.upper && bit == in_warp - 1);
   for (int bit = in_block; bit-- > in_warp;) fold(bit, 1, false);

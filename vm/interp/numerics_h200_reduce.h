@@ -17,6 +17,8 @@ struct ThreadLayout {
   size_t warps = 1;    ///< warps next to each other
   size_t rounds = 1;   ///< how often all this is repeated
   bool upper = false;  ///< the thread of the upper half of a warp keeps the result
+  bool ascending = false;  ///< what a thread holds is the whole extent, and is combined from first to last
+  bool by_box = false;     ///< rounds are combined box by box
   size_t boxes = 1;    ///< copies from memory that the rounds are spread over; 0: each thread copies for itself
 };
 /// @param shape  of the tile: powers of two
