@@ -200,6 +200,21 @@ class OrderCheck : public CheckPart {
     uint64_t unit = all.element_bytes;
     if (rows && run != unit && std::all_of(all.runs.begin(), all.runs.end(), [&](const MemoryRuns::Run& r) { return (r.address - all.begin) % run == 0; })) unit = run;
     const size_t mask = std::bit_ceil(2 * all.elements * all.element_bytes / unit) - 1;
+    // One bit for each number, where these take no more room than the table.
+    if (const uint64_t words = (all.end - all.begin) / unit / 64 + 1; words <= mask + 1) {
+      places.assign(static_cast<size_t>(words), 0);
+      for (const MemoryRuns::Run& r : all.runs) {
+        const uint64_t offset = r.address - all.begin;
+        if (offset % unit != 0) return true;
+        for (uint64_t number = offset / unit, end = number + (unit == run ? 1 : r.n); number < end; ++number) {
+          uint64_t& word = places[static_cast<size_t>(number / 64)];
+          const uint64_t bit = uint64_t{1} << number % 64;
+          if (word & bit) return true;
+          word |= bit;
+        }
+      }
+      return false;
+    }
     places.assign(mask + 1, 0);
     for (const MemoryRuns::Run& r : all.runs) {
       const uint64_t offset = r.address - all.begin;
