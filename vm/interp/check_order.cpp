@@ -205,11 +205,12 @@ class OrderCheck : public CheckPart {
       for (const MemoryRuns::Run& r : all.runs) {
         const uint64_t offset = r.address - all.begin, first = shifts ? offset >> shift : offset / unit;
         if (first * unit != offset) return true;
-        for (uint64_t number = first, end = number + (unit == run ? 1 : r.n); number < end; ++number) {
+        for (uint64_t number = first, end = number + (unit == run ? 1 : r.n); number < end;) {
           uint64_t& word = places[static_cast<size_t>(number / 64)];
-          const uint64_t bit = uint64_t{1} << number % 64;
-          if (word & bit) return true;
-          word |= bit;
+          const uint64_t n = std::min(end - number, 64 - number % 64), bits = ~uint64_t{0} >> (64 - n) << number % 64;
+          if (word & bits) return true;
+          word |= bits;
+          number += n;
         }
       }
       return false;
