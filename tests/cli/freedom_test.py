@@ -88,8 +88,91 @@ def message(release, acquire):
                     load("p", "d", acquire, "y") + load("q", "e", "weak", "x", "d") + store("g", "weak", "r", "p") + store("h", "weak", "r1", "q"))
 
 
+# Sums of f16 that become f32, and a body with two operands; what they gave on an H200.
+WIDENED, PRODUCTS, STEPS = (0x425D66B8, 0x42DE9FFA, 0x4287C10E, 0x42B26709), (0x3A13BBB1, 0x3C736F6F), (0x420CE69D, 0xC230DA65)
+WIDEN = """!in = !cuda_tile.tensor_view<4096xf16, strides=[1]>
+!tile = !cuda_tile.partition_view<tile=(1024), !in>
+!out = !cuda_tile.tensor_view<4xf32, strides=[1]>
+!part = !cuda_tile.partition_view<tile=(1), !out>
+cuda_tile.module @m {
+  entry @k(%a: tile<ptr<f16>>, %r: tile<ptr<f32>>) {
+    %b, %by, %bz = get_tile_block_id : tile<i32>
+    %a1 = assume div_by<16>, %a : tile<ptr<f16>>
+    %av = make_tensor_view %a1, shape = [4096], strides = [1] : !in
+    %ap = make_partition_view %av : !tile
+    %x, %t = load_view_tko weak %ap[%b] : !tile, tile<i32> -> tile<1024xf16>, token
+    %w = ftof %x : tile<1024xf16> -> tile<1024xf32>
+    %s = reduce %w dim=0 identities=[0.0 : f32] : tile<1024xf32> -> tile<f32>
+    (%l: tile<f32>, %q: tile<f32>) {
+      %y = addf %l, %q : tile<f32>
+      yield %y : tile<f32>
+    }
+    %s1 = reshape %s : tile<f32> -> tile<1xf32>
+    %rv = make_tensor_view %r, shape = [4], strides = [1] : !out
+    %rp = make_partition_view %rv : !part
+    %u = store_view_tko weak %s1, %rp[%b] : tile<1xf32>, !part, tile<i32> -> token
+    return
+  }
+}
+"""
+PAIR = """!in = !cuda_tile.tensor_view<2048xf32, strides=[1]>
+!tile = !cuda_tile.partition_view<tile=(1024), !in>
+!out = !cuda_tile.tensor_view<2xf32, strides=[1]>
+!part = !cuda_tile.partition_view<tile=(1), !out>
+cuda_tile.module @m {
+  entry @k(%a: tile<ptr<f32>>, %c: tile<ptr<f32>>, %r: tile<ptr<f32>>, %s: tile<ptr<f32>>) {
+    %b, %by, %bz = get_tile_block_id : tile<i32>
+    %a1 = assume div_by<16>, %a : tile<ptr<f32>>
+    %av = make_tensor_view %a1, shape = [2048], strides = [1] : !in
+    %ap = make_partition_view %av : !tile
+    %c1 = assume div_by<16>, %c : tile<ptr<f32>>
+    %cv = make_tensor_view %c1, shape = [2048], strides = [1] : !in
+    %cp = make_partition_view %cv : !tile
+    %x, %t = load_view_tko weak %ap[%b] : !tile, tile<i32> -> tile<1024xf32>, token
+    %y, %u = load_view_tko weak %cp[%b] : !tile, tile<i32> -> tile<1024xf32>, token
+    %p, %q = reduce %x, %y dim=0 identities=[1.0 : f32, 0.0 : f32] : tile<1024xf32>, tile<1024xf32> -> tile<f32>, tile<f32>
+    (%al: tile<f32>, %ar: tile<f32>, %bl: tile<f32>, %br: tile<f32>) {
+      %m = mulf %al, %ar : tile<f32>
+      %n = fma %bl, %ar, %br : tile<f32>
+      yield %m, %n : tile<f32>, tile<f32>
+    }
+    %p1 = reshape %p : tile<f32> -> tile<1xf32>
+    %q1 = reshape %q : tile<f32> -> tile<1xf32>
+    %rv = make_tensor_view %r, shape = [2], strides = [1] : !out
+    %rp = make_partition_view %rv : !part
+    %v = store_view_tko weak %p1, %rp[%b] : tile<1xf32>, !part, tile<i32> -> token
+    %sv = make_tensor_view %s, shape = [2], strides = [1] : !out
+    %sp = make_partition_view %sv : !part
+    %w = store_view_tko weak %q1, %sp[%b] : tile<1xf32>, !part, tile<i32> -> token
+    return
+  }
+}
+"""
+
+
+MASK = 2**64 - 1
+
+
+def mixed(i):
+    """Well mixed bits of a number."""
+    z = (i + 1) * 0x9E3779B97F4A7C15 & MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    return z ^ z >> 31
+
+
+def about_normal(i, salt):
+    return sum((mixed(i + (salt << 40) + half) >> k & 0xFFFF) / 65536 - 0.5 for half in (0, 1 << 39) for k in (0, 16, 32, 48)) * 1.2
+
+
+def scaled(i):
+    return about_normal(i, 101) * 2.0**(mixed(i + 7) % 9 - 4)
+
+
 KERNELS = {
     "fold.tile": FOLD,
+    "widen.tile": WIDEN,
+    "pair.tile": PAIR,
     "buffering.tile": BUFFERING,
     "message.tile": message("release device", "acquire device"),
     "broken.tile": message("relaxed device", "relaxed device"),
@@ -276,6 +359,23 @@ def numbers(c):
     wanted = tuple(float.fromhex(x) for x in FOLDS)
     c.that("the order of an H200", folds("--numerics", "h200") == wanted, [x.hex() for x in folds("--numerics", "h200")])
     c.that("another order than this machine's", folds()[0] != wanted[0] and folds()[4] != wanted[4], folds())
+
+    values = {"x.npy": ("e", [scaled(i) for i in range(4096)]), "near_one.npy": ("f", [1 + about_normal(i, 100) / 8 for i in range(2048)]), "y.npy": ("f", [scaled(i) for i in range(2048)])}
+    for name, (kind, numbers_of) in values.items():
+        header = b"{'descr': '<f%d', 'fortran_order': False, 'shape': (%d,), }" % (struct.calcsize(kind), len(numbers_of))
+        header += b" " * (63 - (len(header) + 10) % 64) + b"\n"
+        (c.folder / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(numbers_of)}{kind}", *numbers_of))
+
+    def sums(kernel, *options, outs):
+        done = c.run(kernel, *options, *(word for o in outs for word in ("--out", f"{o}={o}.npy")))
+        c.that(kernel, done.returncode == 0, done.stderr)
+        return [struct.unpack("<%dI" % n, (c.folder / f"{o}.npy").read_bytes()[-4 * n:]) for o, n in outs.items()]
+    widen = ("widen.tile", "--grid", "4", "--arg", "ptr:f16:x.npy", "--arg", "r=ptr:f32[4]=zeros")
+    pair = ("pair.tile", "--grid", "2", "--arg", "ptr:f32:near_one.npy", "--arg", "ptr:f32:y.npy", "--arg", "p=ptr:f32[2]=zeros", "--arg", "q=ptr:f32[2]=zeros")
+    for arguments, outs, wanted in ((widen, {"r": 4}, [WIDENED]), (pair, {"p": 2, "q": 2}, [PRODUCTS, STEPS])):
+        h200, own = sums(*arguments, "--numerics", "h200", outs=outs), sums(*arguments, outs=outs)
+        c.that(f"{arguments[0]} on an H200", h200 == wanted, h200)
+        c.that(f"{arguments[0]} in another order", own != wanted, own)
 
 
 def uninitialised(c):

@@ -95,8 +95,9 @@ TEST_CASE("functions of two f32 on an H200") {
 /// Both operands from zeros, infinities, two NaN, the least and the largest numbers and small whole ones.
 uint32_t checksum_of_pairs(Opcode op) {
   constexpr uint64_t kSign = uint64_t{1} << 63;
-  const uint64_t each[] = {0, kSign, 0x3FF0000000000000, 0xBFF0000000000000, 0x4000000000000000, 0x3FE0000000000000, 0x4008000000000000, 0xC008000000000000,
-                           0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000001, 0xFFF0000000000123, 1, kSign | 1, 0x7FEFFFFFFFFFFFFF, 0xFFEFFFFFFFFFFFFF};
+  const uint64_t each[] = {0, kSign, 0x3FF0000000000000, 0xBFF0000000000000, 0x4000000000000000, 0x3FE0000000000000,
+                           0x4008000000000000, 0xC008000000000000, 0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000001, 0xFFF0000000000123,
+                           1, kSign | 1, 0x7FEFFFFFFFFFFFFF, 0xFFEFFFFFFFFFFFFF};
   std::vector<uint64_t> operands[2], results(256);
   for (const uint64_t x : each)
     for (const uint64_t y : each) {

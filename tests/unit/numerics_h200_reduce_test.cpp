@@ -310,7 +310,8 @@ uint32_t checksum(const Recorded& r, bool scaled) {
   const ElementwiseFn op = find_elementwise(r.how == How::Product ? Opcode::MulF : Opcode::AddF, type, type, {}, Numerics::H200);
   const ThreadLayout layout = thread_layout_h200(r.shape, r.dim, size);
   const bool scan = r.how == How::Scan || r.how == How::ReverseScan;
-  combine_h200(op, width, scan ? scan_order_h200(layout) : reduction_order_h200(layout), r.how == How::ReverseScan, out.data(), in.data(), outer, len, inner);
+  const CombinationOrder order = scan ? scan_order_h200(layout) : reduction_order_h200(layout);
+  combine_h200(op, width, order, r.how == How::ReverseScan, out.data(), in.data(), outer, len, inner);
   if (!scan) out.resize(outer * inner * width);
   return crc32(out.data(), out.size());
 }
