@@ -430,13 +430,14 @@ bool wait_for(int child, double seconds, int& status) {
   }
   for (auto pause = std::chrono::microseconds(100);;) {
     const pid_t ended = ::waitpid(child, &status, seconds > 0 ? WNOHANG : 0);
-    if (ended == child) return true;
+    const bool late = seconds > 0 && std::chrono::duration<double>(Clock::now() - begin).count() > seconds;
+    if (ended == child) return !late;  // whatever the system let this process sleep: the limit is the limit
     if (ended < 0 && errno != EINTR) {
       status = 0xFF00;  // somebody else has waited for it: status 255
       return true;
     }
     if (seconds <= 0) continue;
-    if (std::chrono::duration<double>(Clock::now() - begin).count() > seconds) {
+    if (late) {
       (void)::kill(child, SIGKILL);
       while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
       }

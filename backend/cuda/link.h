@@ -78,7 +78,7 @@ inline constexpr int kTimedOut = -2;
 [[nodiscard]] int run_tool(const std::string& path, const std::vector<std::string>& arguments, const std::vector<int>& descriptors, std::string& output, double seconds = 0,
                            uint64_t memory_bytes = 0);
 
-/// Waits for a child. False if it took longer than `seconds` (0: any time) and was killed.
+/// Waits for a child. False if it took longer than `seconds` (0: any time), where it is killed if it still runs.
 [[nodiscard]] bool wait_for(int child, double seconds, int& status);
 
 }  // namespace tile::cuda

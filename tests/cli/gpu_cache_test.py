@@ -5,6 +5,7 @@ Environment: TILEVM, TILEASM, SOURCE_DIR, BUILD_DIR.  Skipped in a build without
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -155,6 +156,19 @@ def main():
             print("skipped: another user cannot run tilevm")
         for path in (cache, cache / "sm_90a"):
             path.chmod(0o755)
+        # A full disk: a file system in memory of a name space of its own, with no room for a page, then with none for a file.
+        disk = folder / "disk"
+        disk.mkdir()
+        mounted = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs -o "$1" none "$0" && head -c 4096 /dev/zero > "$0/fill"; shift; exec "$@"', disk]
+        can = shutil.which("unshare") and subprocess.run([*mounted, "size=4k", "test", "-s", disk / "fill"], capture_output=True, timeout=60, check=False).returncode == 0
+        for room in ("size=4k,nr_inodes=20", "size=1m,nr_inodes=3") if can else ():
+            for arguments, status, words in ((["k1.tile", "--arg", "ptr:f32[1]=zeros", "--gpu"], 0, "is not kept: No space left on device [W0001]"),
+                                             (["cache", "warm", "k1.tile", "--target", "sm_90a"], 3, "kernels are not kept in")):
+                result = subprocess.run([*mounted, room, "sh", "-c", '"$@"; status=$?; find "$0" -type f ! -name fill | sed "s/^/left: /"; exit $status', disk, TILEVM, *arguments],
+                                        cwd=folder, env={**full, "TILEVM_CACHE": str(disk)}, capture_output=True, text=True, timeout=120, check=False)
+                check(f"full disk, {room}: {arguments}", result.returncode == status and words in result.stderr and "left" not in result.stdout, f"status {result.returncode}: {result.stdout} {result.stderr}")
+        if not can:
+            print("skipped: no file system can be mounted here, a full disk is not shown")
         if pathlib.Path("/dev/full").exists():
             result = run("cache", "ls", TILEVM_CACHE="/dev/full")
             check("not a folder", "0 kernels" in result.stdout, result.stdout)

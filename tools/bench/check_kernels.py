@@ -182,8 +182,8 @@ def first_nan(n=16384, tile=1024):
 
 def rows(write):
     """Name and arguments of each launch. write(name, text) gives the path of a kernel."""
-    def args(*all):
-        return [w for a in all for w in ("--arg", a)]
+    def args(*every):
+        return [word for one in every for word in ("--arg", one)]
 
     def kernel(name, text, grid, *arguments):
         return [write(f"{name}.tile", text), "--grid", grid, *args(*arguments)]

@@ -22,6 +22,11 @@ class AssumeCheck : public CheckPart {
       parameter[f.result(i)] = parameter[p.value];
       p.size = facts.is_tile(p.value) ? info(facts.element(p.value)).storage : sizeof(uint64_t);
       p.one = !facts.is_tile(p.value) || facts.count(p.value) == 1;
+      if (!p.one) continue;
+      if (facts.is_tile(p.value)) p.bits = info(facts.element(p.value)).bits;
+      if (p.attr->tag == AttrTag::DivBy) p.low = static_cast<int64_t>(p.attr->bits - 1);  // the divisor is a power of two
+      if (p.attr->tag == AttrTag::Bounded && (p.attr->flags & 1) != 0) p.least = p.attr->ints[0];
+      if (p.attr->tag == AttrTag::Bounded && (p.attr->flags & 2) != 0) p.most = p.attr->ints[1];
     }
   }
 
@@ -34,7 +39,7 @@ class AssumeCheck : public CheckPart {
     uint8_t& held = held_[x.worker][insts[0]];
     if (held) return;
     bool all = true;
-    for (const InstId i : insts) all = holds(x, i) && promises_[i].same_in_all_blocks && all;
+    for (const InstId i : insts) all = (promises_[i].surely(facts, x) || holds(x, i)) && promises_[i].same_in_all_blocks && all;
     held = all;
   }
 
@@ -45,6 +50,15 @@ class AssumeCheck : public CheckPart {
     size_t size = 0;                  // of an element
     bool one = false;                 // has one element
     bool same_in_all_blocks = false;  // about a parameter
+    // Of one element: it is kept if these bits are 0, and the number is neither less nor more.
+    unsigned bits = 64;
+    int64_t low = 0, least = INT64_MIN, most = INT64_MAX;
+    /// True if it is kept; false does not say that it is not.
+    [[nodiscard]] bool surely(const CheckFacts& facts, const Exec& x) const {
+      if (!one) return false;
+      const int64_t v = sign_extend(read_bits(facts.data(x, value), size), bits);
+      return (v & low) == 0 && v >= least && v <= most;
+    }
   };
   bool holds(Exec& x, InstId i) {
     const Promise& promise = promises_[i];
@@ -52,10 +66,9 @@ class AssumeCheck : public CheckPart {
     const Attr& p = *promise.attr;
     switch (p.tag) {
       case AttrTag::DivBy:
-        if (promise.one && (read_bits(facts.data(x, v), promise.size) & (p.bits - 1)) == 0) return true;
         return divisible(x, i, v, p);
       case AttrTag::SameElements:
-        return promise.one || same(x, i, v, p);
+        return same(x, i, v, p);
       case AttrTag::Bounded:
         return bounded(x, i, v, p);
       default:

@@ -114,6 +114,8 @@ void CheckFacts::carries() {
       default:
         break;
     }
+    for (std::vector<Carry>* moves : {&ops_[i].before, &ops_[i].after})
+      for (Carry& c : *moves) c.token = is_token(c.from);
   }
 }
 

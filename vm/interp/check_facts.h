@@ -13,6 +13,7 @@ namespace tile {
 /// A value handed on by control flow.
 struct Carry {
   ValueId from, to;
+  bool token = false;  ///< it is one
 };
 
 class CheckFacts {

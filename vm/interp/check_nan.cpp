@@ -11,10 +11,10 @@ namespace {
 
 /// True if some element has a magnitude of `exponent` or more, the pattern of the smallest infinity or NaN: those are the
 /// largest magnitudes. No branch, so that this runs as fast as memory is read.
-template <class T>
+template <class T, size_t kBytes>
 [[gnu::always_inline]] inline bool any_special_in(const std::byte* p, size_t n, T exponent) {
   using Signed = std::make_signed_t<T>;  // wider vectors compare signed numbers faster
-  constexpr size_t kBytes = 64, kLanes = kBytes / sizeof(T);
+  constexpr size_t kLanes = kBytes / sizeof(T);
   typedef Signed Lanes [[gnu::vector_size(kBytes)]];
   constexpr Signed kMagnitude = static_cast<Signed>(static_cast<T>(~T{0}) >> 1);
   const Signed least = static_cast<Signed>(exponent);
@@ -42,17 +42,17 @@ template <class T>
 
 template <class T>
 bool any_special_plain(const std::byte* p, size_t n, T exponent) {
-  return any_special_in(p, n, exponent);
+  return any_special_in<T, 16>(p, n, exponent);
 }
 #if defined(__x86_64__)
 // For wider vectors: this check reads every float that a launch makes, and with it all that the launch does otherwise fits caches.
 template <class T>
 [[gnu::target("avx2")]] bool any_special_avx2(const std::byte* p, size_t n, T exponent) {
-  return any_special_in(p, n, exponent);
+  return any_special_in<T, 32>(p, n, exponent);
 }
 template <class T>
 [[gnu::target("avx512f,avx512bw,avx512vl")]] bool any_special_avx512(const std::byte* p, size_t n, T exponent) {
-  return any_special_in(p, n, exponent);
+  return any_special_in<T, 64>(p, n, exponent);
 }
 #endif
 /// For types of one byte: whether each pattern is special, and whether any is.

@@ -188,18 +188,33 @@ class OrderCheck : public CheckPart {
   /// Whether some bytes belong to two of the elements, or that is not easily told.
   static bool overlap(std::vector<uint64_t>& places, const MemoryRuns& all) {
     const uint64_t run = uint64_t{all.runs[0].n} * all.element_bytes;
-    bool ascending = true, rows = true;
-    for (size_t k = 1; k < all.runs.size(); ++k) {
-      const MemoryRuns::Run &last = all.runs[k - 1], &next = all.runs[k];
-      ascending = ascending && next.address >= last.address + uint64_t{last.n} * all.element_bytes;
-      rows = rows && next.n == last.n;
-    }
-    if (ascending) return false;
+    size_t ascending = 1;  // runs
+    while (ascending < all.runs.size() && all.runs[ascending].address >= all.runs[ascending - 1].address + uint64_t{all.runs[ascending - 1].n} * all.element_bytes) ++ascending;
+    if (ascending == all.runs.size()) return false;
     // A table of the numbers that are there, counted from 1, each at or behind its place: numbers of runs if these are rows of one length, each
     // a multiple of it away from the others, else of elements.
     uint64_t unit = all.element_bytes;
-    if (rows && run != unit && std::all_of(all.runs.begin(), all.runs.end(), [&](const MemoryRuns::Run& r) { return (r.address - all.begin) % run == 0; })) unit = run;
+    const auto row = [&](const MemoryRuns::Run& r) { return r.n == all.runs[0].n && (r.address - all.begin) % run == 0; };
+    if (run != unit && std::all_of(all.runs.begin(), all.runs.end(), row)) unit = run;
     const size_t mask = std::bit_ceil(2 * all.elements * all.element_bytes / unit) - 1;
+    // One bit for each number, where these take no more room than the table.
+    if (const uint64_t words = (all.end - all.begin) / unit / 64 + 1; words <= mask + 1) {
+      places.assign(static_cast<size_t>(words), 0);
+      const bool shifts = std::has_single_bit(unit);
+      const unsigned shift = static_cast<unsigned>(std::countr_zero(unit));
+      for (const MemoryRuns::Run& r : all.runs) {
+        const uint64_t offset = r.address - all.begin, first = shifts ? offset >> shift : offset / unit;
+        if (first * unit != offset) return true;
+        for (uint64_t number = first, end = number + (unit == run ? 1 : r.n); number < end;) {
+          uint64_t& word = places[static_cast<size_t>(number / 64)];
+          const uint64_t n = std::min(end - number, 64 - number % 64), bits = ~uint64_t{0} >> (64 - n) << number % 64;
+          if (word & bits) return true;
+          word |= bits;
+          number += n;
+        }
+      }
+      return false;
+    }
     places.assign(mask + 1, 0);
     for (const MemoryRuns::Run& r : all.runs) {
       const uint64_t offset = r.address - all.begin;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "vm/interp/check_part.h"
 #include "vm/interp/eval.h"
@@ -16,10 +17,8 @@ constexpr uint32_t kNoSigned = 1, kNoUnsigned = 2;  // bits of the overflow flag
 /// Whether an operation breaks one of its flags for some of n elements; told without their numbers, and fast. `to` is the width of a trunci.
 using AnyBroken = bool (*)(const std::byte* a, const std::byte* b, size_t n, uint32_t flags, unsigned to);
 
-constexpr size_t kVector = 64;  // bytes
-
-/// Integers of N bits of type T, kVector bytes of them.
-template <class T>
+/// kVector bytes of integers.
+template <class T, size_t kVector>
 struct Lanes {
   typedef T Unsigned [[gnu::vector_size(kVector)]];
   typedef std::make_signed_t<T> Signed [[gnu::vector_size(kVector)]];
@@ -52,10 +51,10 @@ struct Lanes {
     }                                                                                            \
   } while (false)
 
-template <class T, Opcode kOp>
+template <class T, Opcode kOp, size_t kVector>
 [[gnu::always_inline]] inline bool any_broken_in(const std::byte* pa, const std::byte* pb, size_t n, uint32_t flags, [[maybe_unused]] unsigned to) {
-  using U = typename Lanes<T>::Unsigned;
-  using V = typename Lanes<T>::Signed;
+  using U = typename Lanes<T, kVector>::Unsigned;
+  using V = typename Lanes<T, kVector>::Signed;
   constexpr size_t kCount = kVector / sizeof(T);
   V out{};
   for (size_t i = 0; i < n; i += kCount) {
@@ -77,10 +76,43 @@ template <class T, Opcode kOp>
 }
 #undef TILE_BROKEN
 
-/// Products: of elements below 64 bits in a wider type.
-template <class T>
+/// The bits of all elements, and of each element or its complement: no element and no magnitude is larger.
+template <class T, size_t kVector>
+[[gnu::always_inline]] inline std::pair<T, T> most_of(const std::byte* data, size_t n) {
+  using U = typename Lanes<T, kVector>::Unsigned;
+  using V = typename Lanes<T, kVector>::Signed;
+  constexpr size_t kCount = kVector / sizeof(T);
+  U bits{}, either{}, v{};
+  size_t e = 0;
+  for (; e + kCount <= n; e += kCount) {
+    std::memcpy(&v, data + e * sizeof(T), sizeof v);
+    bits |= v;
+    either |= v ^ (U)((V)v >> static_cast<std::make_signed_t<T>>(8 * sizeof(T) - 1));
+  }
+  if (e < n) {
+    v = U{};
+    std::memcpy(&v, data + e * sizeof(T), (n - e) * sizeof(T));
+    bits |= v;
+    either |= v ^ (U)((V)v >> static_cast<std::make_signed_t<T>>(8 * sizeof(T) - 1));
+  }
+  std::pair<T, T> out{0, 0};
+  T each[kCount];
+  std::memcpy(each, &bits, kVector);
+  for (const T one : each) out.first = static_cast<T>(out.first | one);
+  std::memcpy(each, &either, kVector);
+  for (const T one : each) out.second = static_cast<T>(out.second | one);
+  return out;
+}
+
+/// Products: mostly none of small numbers is too large, else of elements below 64 bits in a wider type.
+template <class T, size_t kVector>
 [[gnu::always_inline]] inline bool any_broken_product_in(const std::byte* pa, const std::byte* pb, size_t n, uint32_t flags) {
   using S = std::make_signed_t<T>;
+  using U128 = unsigned __int128;
+  const auto [a_bits, a_most] = most_of<T, kVector>(pa, n);
+  const auto [b_bits, b_most] = most_of<T, kVector>(pb, n);
+  constexpr U128 kMost = T(~T{0});
+  if ((!(flags & kNoSigned) || (U128{a_most} + 1) * (U128{b_most} + 1) <= kMost / 2) && (!(flags & kNoUnsigned) || U128{a_bits} * b_bits <= kMost)) return false;
   bool broken = false;
   if constexpr (sizeof(T) == 8) {
     for (size_t i = 0; i < n; ++i) {
@@ -127,27 +159,27 @@ template <class T>
   return broken;
 }
 
-template <class T, Opcode kOp>
+template <class T, Opcode kOp, size_t kVector>
 [[gnu::always_inline]] inline bool any_broken_of(const std::byte* a, const std::byte* b, size_t n, uint32_t flags, unsigned to) {
   if constexpr (kOp == Opcode::MulI) {
-    return any_broken_product_in<T>(a, b, n, flags);
+    return any_broken_product_in<T, kVector>(a, b, n, flags);
   } else {
-    return any_broken_in<T, kOp>(a, b, n, flags, to);
+    return any_broken_in<T, kOp, kVector>(a, b, n, flags, to);
   }
 }
 
 template <class T, Opcode kOp>
 bool any_broken_plain(const std::byte* a, const std::byte* b, size_t n, uint32_t flags, unsigned to) {
-  return any_broken_of<T, kOp>(a, b, n, flags, to);
+  return any_broken_of<T, kOp, 16>(a, b, n, flags, to);
 }
 #if defined(__x86_64__)
 template <class T, Opcode kOp>
 [[gnu::target("avx2")]] bool any_broken_avx2(const std::byte* a, const std::byte* b, size_t n, uint32_t flags, unsigned to) {
-  return any_broken_of<T, kOp>(a, b, n, flags, to);
+  return any_broken_of<T, kOp, 32>(a, b, n, flags, to);
 }
 template <class T, Opcode kOp>
 [[gnu::target("avx512f,avx512bw,avx512vl,avx512dq")]] bool any_broken_avx512(const std::byte* a, const std::byte* b, size_t n, uint32_t flags, unsigned to) {
-  return any_broken_of<T, kOp>(a, b, n, flags, to);
+  return any_broken_of<T, kOp, 64>(a, b, n, flags, to);
 }
 #endif
 template <class T, Opcode kOp>
@@ -259,22 +291,7 @@ class OverflowCheck : public CheckPart {
   static bool small_sums(const std::byte* data, size_t n, size_t len, const ElementInfo& t, uint32_t flags) {
     const auto within = [&](auto zero) {
       using T = decltype(zero);
-      using S = std::make_signed_t<T>;
-      using U = typename Lanes<T>::Unsigned;
-      using V = typename Lanes<T>::Signed;
-      constexpr size_t kCount = kVector / sizeof(T);
-      U bits{}, either{};  // of all elements, and of each element or its complement
-      for (size_t e = 0; e < n; e += kCount) {
-        U v{};
-        std::memcpy(&v, data + e * sizeof(T), std::min(kCount, n - e) * sizeof(T));
-        bits |= v;
-        either |= v ^ (U)((V)v >> S{8 * sizeof(T) - 1});
-      }
-      T all = 0, magnitudes = 0, each[kCount];
-      std::memcpy(each, &bits, kVector);
-      for (const T one : each) all = static_cast<T>(all | one);
-      std::memcpy(each, &either, kVector);
-      for (const T one : each) magnitudes = static_cast<T>(magnitudes | one);
+      const auto [all, magnitudes] = most_of<T, 16>(data, n);
       const auto most = static_cast<unsigned __int128>(T(~T{0}));
       const bool fits_unsigned = (static_cast<unsigned __int128>(all) + 1) * len <= most;
       const bool fits_signed = (static_cast<unsigned __int128>(magnitudes) + 1) * len <= most / 2;

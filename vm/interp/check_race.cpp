@@ -125,6 +125,8 @@ class RaceCheck : public CheckPart {
                 : 0;
     if (base_ == 0) shadow_.clear();
     before_ = base_ + plane * launch.grid.z * facts.accesses();
+    few_.clear();
+    many_ = sync_ || launch.threads > 1 || met_;
     if (!sync_) return;
     for (Worker& w : workers_) w.node = 0;
     order_.clear();
@@ -158,7 +160,7 @@ class RaceCheck : public CheckPart {
     const auto each = [&](auto&& fn) { for_each_element_of(a, [&](size_t, uint64_t address) { fn(address); }); };
     const auto& op = facts.op(s.inst);
     Present p{&x, s.inst, linear_block(x), 0, 0};
-    if (arrive(x, p, op, a.address, each))
+    if (arrive(x, p, op, a.address, each) && (many_ || !apart(p, op.writes, a)))
       shadow_.update(a, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
   }
   void accesses(Exec& x, const Step& s, const MemoryRuns& all) override {
@@ -169,8 +171,9 @@ class RaceCheck : public CheckPart {
     };
     const auto& op = facts.op(s.inst);
     Present p{&x, s.inst, linear_block(x), 0, 0};
-    if (arrive(x, p, op, all.begin, each))
-      shadow_.update(all, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
+    if (!arrive(x, p, op, all.begin, each)) return;
+    if (!many_) write_down(x);
+    shadow_.update(all, [&](const ShadowCell& c, uint64_t at) { return op.writes ? written(p, c, at) : read(p, c, at); });
   }
 
  private:
@@ -206,6 +209,40 @@ class RaceCheck : public CheckPart {
     return compared;
   }
 
+  /// An access as it came.
+  struct Box : AccessBox {
+    InstId inst = kNone;
+    uint64_t block = 0;
+    uint32_t id = 0;
+    bool writes = false;
+  };
+  /// Whether the access needs no comparison with others of this launch, by one thread: it is remembered then.
+  bool apart(const Present& p, bool writes, const MemoryAccess& a) {
+    Box box;
+    bool out = few_.size() < kFew && box.set(a);
+    for (const Box& b : few_) out = out && !((writes || b.writes) && b.block != p.block && box.meets(b));
+    if (!out) {
+      write_down(*p.x);
+      return false;
+    }
+    box.inst = p.inst;
+    box.block = p.block;
+    box.id = p.id;
+    box.writes = writes;
+    few_.push_back(box);
+    return true;
+  }
+  /// Puts the first accesses of a launch into the cells. From now on those of this entry go there at once.
+  void write_down(Exec& x) {
+    many_ = met_ = true;
+    for (const Box& b : few_) {
+      const Present p{&x, b.inst, b.block, 0, b.id};
+      shadow_.update(b.access(), [&](const ShadowCell& c, uint64_t at) { return b.writes ? written(p, c, at) : read(p, c, at); });
+    }
+    few_.clear();
+  }
+
+  static constexpr size_t kFew = 16;
   static constexpr size_t kMostSeen = size_t{1} << 26;
   struct Worker {
     std::vector<uint64_t> touched;  // by the acquire that runs
@@ -322,6 +359,10 @@ class RaceCheck : public CheckPart {
   uint64_t base_ = 0,
            before_ = 0;  // numbers up to base_ are from earlier launches; the next launch may begin at before_
   TileShadow shadow_;
+  // The first accesses of a launch, as long as they are few and no two of them conflict: small launches need no cells.
+  std::vector<Box> few_;
+  bool many_ = false;  // there are no `few_` any more
+  bool met_ = false;   // that was so in a launch before
   SyncOrder order_;
   std::deque<Seen> seen_;  // accesses by number, where blocks synchronise; under the lock of order_
   std::vector<InstId> by_ordinal_;

@@ -170,7 +170,7 @@ class TileShadow {
     if (t.touched == 0) {
       t.touched = 1;
       t.shape = place.shape;
-    } else if (t.shape != place.shape) {
+    } else if (t.shape[0] != place.shape[0] || t.shape[1] != place.shape[1] || t.shape[2] != place.shape[2]) {
       return false;
     }
     t.cell = next(t.cell, address);

@@ -126,10 +126,11 @@ void TokenTracker::carry(Exec& x, std::span<const Carry> moves) {
   Worker& w = workers_[x.worker];
   w.moved.clear();
   for (const Carry& m : moves)
-    if (facts.is_token(m.from)) w.moved.push_back(w.value[m.from]);
+    if (m.token) w.moved.push_back(w.value[m.from]);
+  if (w.moved.empty()) return;
   size_t k = 0;
   for (const Carry& m : moves)
-    if (facts.is_token(m.from)) w.value[m.to] = w.moved[k++];
+    if (m.token) w.value[m.to] = w.moved[k++];
 }
 
 }  // namespace tile
