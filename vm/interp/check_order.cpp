@@ -194,7 +194,11 @@ class OrderCheck : public CheckPart {
     // A table of the numbers that are there, counted from 1, each at or behind its place: numbers of runs if these are rows of one length, each
     // a multiple of it away from the others, else of elements.
     uint64_t unit = all.element_bytes;
-    const auto row = [&](const MemoryRuns::Run& r) { return r.n == all.runs[0].n && (r.address - all.begin) % run == 0; };
+    const uint64_t low = std::has_single_bit(run) ? run - 1 : 0;
+    const auto row = [&](const MemoryRuns::Run& r) {
+      const uint64_t offset = r.address - all.begin;
+      return r.n == all.runs[0].n && (low ? offset & low : offset % run) == 0;
+    };
     if (run != unit && std::all_of(all.runs.begin(), all.runs.end(), row)) unit = run;
     const size_t mask = std::bit_ceil(2 * all.elements * all.element_bytes / unit) - 1;
     // One bit for each number, where these take no more room than the table.

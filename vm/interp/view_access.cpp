@@ -152,7 +152,15 @@ bool ViewAccess::tell_all(Exec& x, const Step& s, const uint64_t* view, const Bo
   const uint64_t bytes = bits / 8, next = strides[dim[last]] * bytes;
   RunCollector runs(x, kind, bytes);
   int64_t at[kMaxRank] = {};
-  const auto index_at = [&](size_t a) { return read_bits(x.at(index[sparse].slot), index[sparse].size, a); };
+  const auto* const indices = x.at(index[sparse].slot);
+  const auto index_at = [&](size_t a) { return read_bits(indices, index[sparse].size, a); };
+  if (rank == 2 && sparse == 0 && next == bytes) {  // rows of a matrix, the usual case
+    const uint64_t stride = strides[dim[0]] * bytes;
+    const size_t rows = static_cast<size_t>(box.valid[0]), apart = static_cast<size_t>(tile_strides[0]), n = static_cast<size_t>(box.valid[1]);
+    for (size_t a = 0; a < rows; ++a)
+      if (const uint64_t i = index_at(a); i < extent) runs.add(span.address + i * stride, a * apart, n);
+    return runs.tell(s);
+  }
   for (;;) {
     // A row along the last dimension.
     uint64_t address = span.address;
