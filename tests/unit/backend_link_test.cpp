@@ -171,15 +171,24 @@ TEST_CASE("assemblers that are too old, never answer, or say too much") {
   CHECK(diags.first_error()->message.size() < 1200);
 }
 
+namespace {
+
+/// ptxas where it is installed; elsewhere nothing, and a message that the case is skipped.
+std::string installed_ptxas(Diagnostics& diags) {
+  const auto path = cuda::find_ptxas(diags);
+  if (path && !path->empty()) return *path;
+  MESSAGE("ptxas was not found: skipped (pip install nvidia-cuda-nvcc, or TILEVM_PTXAS)");
+  return {};
+}
+
+}  // namespace
+
 TEST_CASE("ptxas makes cubins and says what is wrong") {
   Diagnostics diags;
-  const auto path = cuda::find_ptxas(diags);
-  if (!path || path->empty()) {
-    MESSAGE("ptxas was not found: skipped (pip install nvidia-cuda-nvcc, or TILEVM_PTXAS)");
-    return;
-  }
+  const std::string path = installed_ptxas(diags);
+  if (path.empty()) return;
   const size_t before = open_files();
-  const auto ptxas = cuda::make_ptxas(*path, diags);
+  const auto ptxas = cuda::make_ptxas(path, diags);
   REQUIRE(ptxas.ok());
   CHECK((*ptxas)->version().starts_with("ptxas V"));
   cuda::LinkRequest request{"k", kPtx, "sm_90a"};
@@ -204,13 +213,10 @@ TEST_CASE("ptxas makes cubins and says what is wrong") {
 
 TEST_CASE("ptxas that was begun before its text is there makes the same cubin, and says the same") {
   Diagnostics diags;
-  const auto path = cuda::find_ptxas(diags);
-  if (!path || path->empty()) {
-    MESSAGE("ptxas was not found: skipped (pip install nvidia-cuda-nvcc, or TILEVM_PTXAS)");
-    return;
-  }
+  const std::string path = installed_ptxas(diags);
+  if (path.empty()) return;
   const size_t before = open_files();
-  const auto ptxas = cuda::make_ptxas(*path, diags);
+  const auto ptxas = cuda::make_ptxas(path, diags);
   REQUIRE(ptxas.ok());
   cuda::LinkRequest request{"k", kPtx, "sm_90a"};
   const auto compare = [&] {

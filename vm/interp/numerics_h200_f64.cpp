@@ -93,6 +93,21 @@ double binary_exponential(double x) {
   return x != x ? x : x < 0 ? 0 : kInfinity;
 }
 
+/// x = m * 2^e with m from about the root of 1/2 to that of 2; `exponent` is what x was scaled by, less the exponents' bias.
+struct Parts {
+  double m, e;
+};
+Parts parts_of(double x, int32_t exponent) {
+  uint32_t high = high_of(x);
+  exponent += static_cast<int32_t>(high >> 20);
+  high = (high & 0xFFFFF) | 0x3FF00000;
+  if (high >= 0x3FF6A09F) {
+    high -= 0x100000;
+    ++exponent;
+  }
+  return {double_of(uint64_t{high} << 32 | (double_bits(x) & 0xFFFFFFFF)), static_cast<double>(exponent)};
+}
+
 double logarithm(double x) {
   static constexpr double kTerms[] = {0x1.1380b3ae80f1ep-20, 0x1.0ee258b7a8b04p-18, 0x1.3b2669f02676fp-16, 0x1.745cba9ab0956p-14,
                                       0x1.c71c72d1b5154p-12, 0x1.24924923be72dp-9,  0x1.999999999a3c4p-7,  0x1.5555555555554p-4};
@@ -101,15 +116,9 @@ double logarithm(double x) {
     x *= 0x1p54;
     exponent -= 54;
   }
-  uint32_t high = high_of(x);
+  const uint32_t high = high_of(x);
   if (high - 1 > 0x7FEFFFFE) return (high & 0x7FFFFFFF) != 0 ? fused(x, kInfinity, kInfinity) : -kInfinity;
-  exponent += static_cast<int32_t>(high >> 20);
-  high = (high & 0xFFFFF) | 0x3FF00000;
-  if (high >= 0x3FF6A09F) {
-    high -= 0x100000;
-    ++exponent;
-  }
-  const double m = double_of(uint64_t{high} << 32 | (double_bits(x) & 0xFFFFFFFF)), e = exponent;
+  const auto [m, e] = parts_of(x, exponent);
   const double inverse = reciprocal(m + 1), f = m - 1, half = f * inverse, q = half + half, square = q * q;
   const double missing = inverse * fused(f, -q, (f - q) + (f - q));
   const double sum = fused(e, kLn2, q), lost = fused(e, -kLn2, sum) - q;
@@ -293,14 +302,7 @@ double positive_power(double x, double y) {
     x *= 0x1p54;
     exponent -= 54;
   }
-  uint32_t high = high_of(x);
-  exponent += static_cast<int32_t>(high >> 20);
-  high = (high & 0xFFFFF) | 0x3FF00000;
-  if (high >= 0x3FF6A09F) {
-    high -= 0x100000;
-    ++exponent;
-  }
-  const double m = double_of(uint64_t{high} << 32 | (double_bits(x) & 0xFFFFFFFF)), e = exponent;
+  const auto [m, e] = parts_of(x, exponent);
   // q = 2 (m - 1) / (m + 1) and what it lacks; its square and cube in two parts.
   const double inverse = reciprocal(m + 1), f = m - 1, half = f * inverse, q = half + half, square = q * q;
   const double lack = inverse * fused(f, -q, (f - q) + (f - q)), cube = q * square;
