@@ -4,6 +4,7 @@
 #include "backend/ptx/device_hopper.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 namespace tile {
@@ -457,8 +458,13 @@ std::vector<Remark> Lowering::take_remarks() {
   }
   // A body that is in the code twice says everything twice.
   std::vector<Remark> once;
-  for (Remark& r : remarks_)
-    if (std::none_of(once.begin(), once.end(), [&](const Remark& o) { return o.inst == r.inst && o.what == r.what && o.why == r.why; })) once.push_back(std::move(r));
+  std::unordered_map<InstId, std::vector<size_t>> of;  // an operation has few, a module many
+  for (Remark& r : remarks_) {
+    std::vector<size_t>& same = of[r.inst];
+    if (std::any_of(same.begin(), same.end(), [&](size_t o) { return once[o].what == r.what && once[o].why == r.why; })) continue;
+    same.push_back(once.size());
+    once.push_back(std::move(r));
+  }
   return once;
 }
 
